@@ -162,6 +162,14 @@ def check_unweighted(where: Query) -> None:
         raise InvalidQuery("rows are chosen by conditions, not by weights.")
 
 
+def middles_of(attribute: Attribute) -> tuple[Floats, float, float]:
+    """The middle of each bin of an ordered attribute, how far a value can be from it, and how wide all bins are."""
+    assert not isinstance(attribute.values, Listed)
+    edges = np.array([attribute.edge(i) for i in range(attribute.bins + 1)], dtype=np.float64)
+    lows, highs = edges[:-1], edges[1:] - attribute.values.whole
+    return (lows + highs) / 2, float((highs - lows).max() / 2), float(np.ptp(edges))
+
+
 def _middles(name: str, attribute: Attribute) -> tuple[Floats, float]:
     if isinstance(attribute.values, Listed):
         if isinstance(attribute.values.values[0], str):
@@ -169,9 +177,7 @@ def _middles(name: str, attribute: Attribute) -> tuple[Floats, float]:
         return np.array([float(value) for value in attribute.values.values]), 0.0
     if isinstance(attribute.values, Days):
         raise InvalidQuery(f"{name} has dates, which have a median but no sum and no mean.")
-    edges = np.array([attribute.edge(i) for i in range(attribute.bins + 1)], dtype=np.float64)
-    lows, highs = edges[:-1], edges[1:] - attribute.values.whole
-    return (lows + highs) / 2, float((highs - lows).max() / 2)
+    return middles_of(attribute)[:2]
 
 
 def _possible(where: Query, name: str, size: int) -> NDArray[np.bool_]:

@@ -235,8 +235,6 @@ class MainEffect:
     steps: int
     scale: float
 
-    how = "bounded by the law of a bridge"
-
     def some(self, many: int, confidence: float) -> int:
         """The error of the count of that many values, rounded to a whole one."""
         size = self.counts.size

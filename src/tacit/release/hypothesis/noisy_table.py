@@ -155,7 +155,7 @@ class CellSums:
     counts: NDArray[np.int64]
     each: int
 
-    how, steps = "bounded by the longest sums", 1
+    steps = 1
 
     def some(self, many: int, confidence: float) -> int:
         """The error of the count of that many values, from the side that has fewer."""

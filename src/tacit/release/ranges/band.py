@@ -29,7 +29,6 @@ class Band:
 
     prefixes: float
     intervals: float
-    how: str
 
 
 @lru_cache(maxsize=64)
@@ -47,9 +46,9 @@ def band(plan: Decoder, kind: NoiseKind, confidence: float) -> Band:
     long = plan.leaves > _LONG and not isinstance(plan.strategy, Tree)
     if place > runs or long:
         width = _bounded(plan, kind, confidence)
-        return Band(width, 2 * width, "bounded by the sum over all prefixes")
+        return Band(width, 2 * width)
     errors = np.sort(_largest(plan, kind, runs), axis=1)[:, place - 1]
-    return Band(float(errors[0]), float(errors[1]), f"simulated {runs} times with seed {SEED}")
+    return Band(float(errors[0]), float(errors[1]))
 
 
 def single(kind: NoiseKind, confidence: float) -> float:

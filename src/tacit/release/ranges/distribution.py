@@ -19,9 +19,9 @@ from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
+from tacit.model.formula import middles_of
 from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Query
-from tacit.model.values import Listed
 from tacit.model.workload import Convolution, Tree, leaves
 from tacit.release.ranges.band import Band, band, single
 from tacit.release.ranges.decoder import Decoder
@@ -42,22 +42,17 @@ class Counts:
 class Curve:
     """Rows below the end of each bin. All of them lie within `half_width` of the truth at once, at the confidence."""
 
-    ends: tuple[float, ...]
     values: Floats
     half_width: float
-    confidence: float
-    how: str
 
 
 @dataclass(frozen=True)
 class Located:
     """The bin that holds a quantile, and the first and the last that could, at the confidence."""
 
-    share: float
     bin: int
     first: int
     last: int
-    confidence: float
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,14 @@ class Average:
     value: float
     error: float
     rounding: float
-    confidence: float
+
+
+def cut_errors(values: Floats, raw: Floats, bar: Floats, rows: int) -> Floats:
+    """How far values are from the truth, which lies within a bar around raw ones, and between 0 and n."""
+    above = np.clip(raw + bar, 0.0, rows) - values
+    below = values - np.clip(raw - bar, 0.0, rows)
+    whole = np.floor(np.maximum(above, below) + _DUST)  # counts are whole, and so is what lies between two of them
+    return np.maximum(whole, 1.0)  # cut to nothing, it would read as certainty
 
 
 class Distribution:
@@ -156,54 +158,40 @@ class Distribution:
         low, high = max(0.0, raw - bar), min(float(self.rows * unit), raw + bar)
         return max(1, math.floor(max(high - shown, shown - low) + unit * _DUST))
 
-    def histogram(self, cuts: Sequence[int] | None = None) -> Counts:
-        """Rows between neighbouring cuts (numbers of bins from 0 to all; by default every bin). They add up."""
-        at = np.arange(self.bins + 1) if cuts is None else np.asarray(cuts, dtype=np.intp)
+    def histogram(self, cuts: Sequence[int]) -> Counts:
+        """Rows between neighbouring cuts, which are numbers of bins from 0 to all. They add up."""
+        at = np.asarray(cuts, dtype=np.intp)
         if at.size < 2 or at[0] < 0 or at[-1] > self.bins or np.any(np.diff(at) < 1):
             raise InvalidQuery(f"cuts go up from 0 to {self.bins}.")
         return self.counts(at[:-1], at[1:] - 1)
 
     def cdf(self) -> Curve:
         """The cumulative counts with a band that holds for all of them at once. Divide by n for shares."""
-        ends = tuple(float(self.attribute.edge(i + 1)) for i in range(self.bins))
-        return Curve(ends, self.prefixes[1:], self.half_width, self.confidence, self._band.how)
+        return Curve(self.prefixes[1:], self.half_width)
 
     @property
     def half_width(self) -> float:
         """The half width of the band around all prefixes at once."""
         return min(float(self.rows), math.floor(self.noise.scale * self._band.prefixes + 0.5 + _DUST))
 
-    @property
-    def interval_half_width(self) -> float:
-        """The half width of the bars of all intervals at once."""
-        return min(float(self.rows), math.floor(self.noise.scale * self._band.intervals + 1 + _DUST))
-
-    def quantile(self, share: float, *, at_once: bool = False) -> Located:
+    def quantile(self, share: float) -> Located:
         """The first bin by whose end at least this share of the rows (in bins) has come.
 
         A bin could hold the quantile unless the noise would have to be larger than its error bar for that: too many
         rows before it, or too few up to its end. The least squares prefixes are asked, not the shown ones, in which
-        imprecise prefixes pull precise ones along, so that their bars would not hold. With `at_once` the band is used
-        instead, which is wider, and then the intervals of all quantiles hold together.
+        imprecise prefixes pull precise ones along, so that their bars would not hold.
         """
         if not 0 < share < 1:
             raise InvalidQuery(f"a quantile is a share above 0 and below 1, not {share!r}.")
         rank = self.prefixes - share * self.prefixes[-1]
         found = min(int(np.argmax(rank[1:] >= 0)), self.bins - 1)
-        if at_once:
-            slack = self.half_width * (1 + share * bool(self.attribute.extras))
-            low, high = rank - slack, rank + slack
-        else:
-            raw = self._raw[: self.bins + 1] - share * self._raw[self.bins]
-            bar = self._bar * self._deviation * np.sqrt(self._rank_variance(share))
-            low, high = raw - bar, raw + bar
+        raw = self._raw[: self.bins + 1] - share * self._raw[self.bins]
+        bar = self._bar * self._deviation * np.sqrt(self._rank_variance(share))
+        low, high = raw - bar, raw + bar
         low[0] = min(low[0], -math.ulp(0.0))  # before the first bin nobody has come, for certain
         could = np.flatnonzero((low[:-1] < 0) & (high[1:] >= 0))
         ends = np.append(could, found)
-        return Located(share, found, int(ends.min()), int(ends.max()), self.confidence)
-
-    def median(self) -> Located:
-        return self.quantile(0.5)
+        return Located(found, int(ends.min()), int(ends.max()))
 
     def mean(self) -> Average:
         """The mean of the values in bins, each taken for the middle of its bin.
@@ -211,11 +199,7 @@ class Distribution:
         The error is that of Σ (middle - mean) * count / rows in bins: exact where every row is in a bin, to first order
         where the number of rows in bins is itself noisy. `rounding` is half the widest bin, 0 for single whole numbers.
         """
-        edges = np.array([self.attribute.edge(i) for i in range(self.bins + 1)], dtype=np.float64)
-        values = self.attribute.values
-        assert not isinstance(values, Listed)  # a strategy is about an ordered attribute
-        lows, highs = edges[:-1], edges[1:] - values.whole
-        middles = (lows + highs) / 2
+        middles, rounding, widest = middles_of(self.attribute)
         counts = np.diff(self.prefixes)
         inside = max(float(self.prefixes[-1]), 1.0)
         value = float(middles @ counts) / inside if counts.any() else float(middles.mean())
@@ -223,8 +207,7 @@ class Distribution:
         weights[: self.bins] = (middles - value) / inside
         moved = abs(float(weights @ (np.diff(self._prefixes) - np.diff(self._raw))))
         error = self._bar * self._deviation * math.sqrt(self.decoder.functional_variance(weights)) + moved
-        widest = float(np.ptp(edges))
-        return Average(value, min(error, widest), float((highs - lows).max() / 2), self.confidence)
+        return Average(value, min(error, widest), rounding)
 
     @cached_property
     def _band(self) -> Band:
@@ -233,10 +216,7 @@ class Distribution:
     def _errors(self, values: Floats, low: NDArray[np.intp], end: NDArray[np.intp]) -> Floats:
         raw = self._raw[end] - self._raw[low]
         bar = self._bar * self._deviation * np.sqrt(self.decoder.interval_variance(low, end))
-        above = np.clip(raw + bar, 0.0, self.rows) - values
-        below = values - np.clip(raw - bar, 0.0, self.rows)
-        whole = np.floor(np.maximum(above, below) + _DUST)  # counts are whole, and so is what lies between two of them
-        return np.maximum(whole, 1.0)  # cut to nothing, it would read as certainty
+        return cut_errors(values, raw, bar, self.rows)
 
     def _weights(self, query: Query) -> NDArray[np.int64] | None:
         """The query's weight of each leaf, in grid steps; None where rows outside the bins weigh differently."""

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.facts import Receipt
-from tacit.model.values import Listed
+from tacit.model.formula import middles_of
 from tacit.release.ranges.distribution import Average, Counts, Curve, Located
 
 Floats = NDArray[np.float64]
@@ -25,8 +25,6 @@ Places = NDArray[np.intp]
 
 class ValueCounts(Protocol):
     """The noisy counts of one attribute's values, and the law of their errors, in rows."""
-
-    how: str  # the band is proved, in words
 
     @property
     def counts(self) -> NDArray[Any]:
@@ -84,17 +82,15 @@ class FlatTable:
         values = np.where(add, self._whole(inside), self.rows - self._whole(outside))
         return Counts(values.astype(np.float64), self._widths(few))
 
-    def histogram(self, cuts: Sequence[int] | None = None) -> Counts:
+    def histogram(self, cuts: Sequence[int]) -> Counts:
         """Rows between neighbouring cuts."""
-        at = np.arange(self.bins + 1) if cuts is None else np.asarray(cuts, dtype=np.intp)
+        at = np.asarray(cuts, dtype=np.intp)
         return self.counts(at[:-1], at[1:] - 1)
 
     def cdf(self) -> Curve:
         """The cumulative counts, with a band that holds for all of them at once."""
-        ends = tuple(float(self.attribute.edge(i + 1)) for i in range(self.bins))
         at = np.arange(self.bins)
-        values = self.counts(np.zeros_like(at), at).values
-        return Curve(ends, values, self.half_width, self.confidence, self._law.how)
+        return Curve(self.counts(np.zeros_like(at), at).values, self.half_width)
 
     @property
     def half_width(self) -> float:
@@ -124,7 +120,7 @@ class FlatTable:
         low, high = rank - bars, rank + bars
         low[0] = min(low[0], -math.ulp(0.0))  # before the first bin nobody has come, for certain
         could = np.append(np.flatnonzero((low[:-1] < 0) & (high[1:] >= 0)), held)
-        return Located(share, held, int(could.min()), int(could.max()), self.confidence)
+        return Located(held, int(could.min()), int(could.max()))
 
     def mean(self) -> Average:
         """The mean of the values in bins, each taken for the middle of its bin.
@@ -133,11 +129,7 @@ class FlatTable:
         or has a bar of its own: then each bar has half of what may go wrong, and the error is at most
         (bar of T + |T / B| * bar of B) / (B - bar of B).
         """
-        values = self.attribute.values
-        assert not isinstance(values, Listed)
-        edges = np.array([self.attribute.edge(i) for i in range(self.bins + 1)], dtype=np.float64)
-        lows, highs = edges[:-1], edges[1:] - values.whole
-        middles = (lows + highs) / 2
+        middles, rounding, widest = middles_of(self.attribute)
         centre, counts = float(middles.mean()), np.diff(self._sums[: self.bins + 1]).astype(np.float64)
         counts /= float(self._law.steps)
         far = float(np.abs(middles - centre).max()) or 1.0
@@ -150,9 +142,9 @@ class FlatTable:
         else:
             half, bottom, unsure = self.confidence, float(self.rows), 0.0
         found = min(max(top / max(bottom, 1.0), -1.0), 1.0)
-        bar, widest = float(self._law.weighted(total, squares, half)), float(np.ptp(edges))
+        bar = float(self._law.weighted(total, squares, half))
         error = far * (bar + abs(found) * unsure) / (bottom - unsure) if bottom > unsure else widest
-        return Average(centre + far * found, min(error, widest), float((highs - lows).max() / 2), self.confidence)
+        return Average(centre + far * found, min(error, widest), rounding)
 
     def _widths(self, few: Places) -> Floats:
         known = {k: float(self._law.some(k, self.confidence)) for k in set(np.ravel(few).tolist())}

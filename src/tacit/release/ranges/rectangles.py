@@ -24,7 +24,7 @@ from tacit.model.workload import Product, Tree, leaves
 from tacit.release.ranges import nested_product
 from tacit.release.ranges.band import single
 from tacit.release.ranges.choice import falling, trees, weightings
-from tacit.release.ranges.distribution import Counts
+from tacit.release.ranges.distribution import Counts, cut_errors
 from tacit.release.ranges.shrinkage import Corner, box, shared
 from tacit.release.ranges.tree import consistent, interval_moments
 
@@ -34,7 +34,6 @@ Places = list[NDArray[np.intp]]
 # leaves of other ones tell nothing, so that weights fall from level to level by this step.
 _FAINT, _FAINTER, _STEP = 32.0, 0.02, 2.0
 _WIDER = 1.4  # how much wider bars may be where trees are nested
-_DUST = 1e-6  # of a row: what floats may add to a bar that is then cut to whole rows
 
 
 class Rectangles:
@@ -97,9 +96,7 @@ class Rectangles:
     def _errors(self, values: Floats, low: Places, end: Places, confidence: float) -> Floats:
         """As in `Distribution.counts`: the bar is about the least squares estimate, and is cut at 0 and n."""
         raw, bar = box(self._raw, low, end), self._bar(low, end, confidence)
-        above = np.clip(raw + bar, 0.0, self.rows) - values
-        below = values - np.clip(raw - bar, 0.0, self.rows)
-        return np.maximum(np.floor(np.maximum(above, below) + _DUST), 1.0)
+        return cut_errors(values, raw, bar, self.rows)
 
     def _bar(self, low: Places, end: Places, confidence: float) -> Floats:
         spread = rectangle_variance(self._product, self._leaves, low, end)
@@ -213,7 +210,7 @@ def choose_product(
 
 
 def _side(name: str, size: int) -> Tree:
-    low, high = np.triu_indices(size + 1, k=1) if size <= 64 else _corners(size)
+    low, high = _corners(size)
 
     def error(tree: Tree) -> float:
         return float(sum(w * w for w in tree.weights) * interval_moments(tree, size, low, high)[0].max())
@@ -223,7 +220,7 @@ def _side(name: str, size: int) -> Tree:
 
 
 def _flat_side(name: str, size: int) -> Tree:
-    low, high = np.triu_indices(size + 1, k=1) if size <= 64 else _corners(size)
+    low, high = _corners(size)
 
     def error(tree: Tree) -> float:
         return float(len(tree.branching) ** 2 * interval_moments(tree, size, low, high)[0].mean())
@@ -232,8 +229,8 @@ def _flat_side(name: str, size: int) -> Tree:
 
 
 def _corners(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Some hundred intervals: all pairs of about forty evenly spread ends, the outermost included."""
-    ends = np.unique(np.linspace(0, size, 41).astype(np.intp))
+    """All intervals, or some hundred: all pairs of about forty evenly spread ends, the outermost included."""
+    ends = np.arange(size + 1) if size <= 64 else np.unique(np.linspace(0, size, 41).astype(np.intp))
     low, high = np.triu_indices(len(ends), k=1)
     return ends[low], ends[high]
 
