@@ -328,8 +328,8 @@ def test_what_learns_has_bars_from_it_and_its_own_say(tmp_path: Path) -> None:
         other.catch_up()
         assert learning.first(query) is None
         assert learning.source(("a",)) is None
-        assert not learning.has_ranges(("a",))
-        assert not other.has_ranges(("a",))
+        assert learning.ranges_of(("a",)) is None
+        assert other.ranges_of(("a",)) is None
         first = other.first(query)
         assert first is not None
         told = other.told(query, None)

@@ -275,7 +275,8 @@ def _answers(question: Question, hypothesis: Hypothesis, rows: int) -> NDArray[n
         return question.answers(tables).astype(np.float64)
     assert isinstance(question, Marginal | Tree)
     if isinstance(question, Tree):
-        return _nodes(question, hypothesis.marginal((question.name,)) * rows)
+        leaves: NDArray[Any] = hypothesis.marginal((question.name,)) * rows
+        return question.nodes(leaves).astype(np.float64)
     return (hypothesis.marginal(question.names) * rows).ravel()
 
 
@@ -283,9 +284,3 @@ def _noise(noise: Noise, size: int, rng: np.random.Generator) -> NDArray[np.floa
     if noise.kind == "laplace":
         return rng.laplace(0, noise.scale, size)
     return rng.normal(0, math.sqrt(variance(noise)), size)
-
-
-def _nodes(tree: Tree, counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The answers to a tree over all values of an attribute, level by level."""
-    levels = zip(tree.spans(), tree.weights, strict=True)
-    return np.concatenate([w * np.add.reduceat(counts, np.arange(0, counts.size, span)) for span, w in levels])

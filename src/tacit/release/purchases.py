@@ -303,10 +303,6 @@ class Bought:
         best = min(bands, key=lambda band: band.half_width, default=None)
         return None if best is None else best.half_width + float(np.abs(values - best.values).max(initial=0.0))
 
-    def has_ranges(self, names: tuple[str, ...]) -> bool:
-        """Whether a release of all ranges of one attribute or of two was bought."""
-        return self.ranges_of(names) is not None
-
     def _sure(self, query: Query, entry: int) -> list[Purchase]:
         """The purchases before an entry that say most about a question: one table, and every other release."""
         scope = query.scope

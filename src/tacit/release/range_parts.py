@@ -153,7 +153,7 @@ class RangeParts:
         loss = RangesOf(names, None).loss(self._public.total)
         if self._curator is None or self._mechanism.everything or not loss <= self._public.left:
             return ""
-        if self._bought.has_ranges(names):
+        if self._bought.ranges_of(names) is not None:
             return ""
         price = percent_of(loss, self._public.whole)
         words = " and ".join(names)

@@ -134,15 +134,12 @@ def summed_table(
     return TableEstimate(values, facts.within(width), law, draws)
 
 
-def stacked(blocks: Sequence[TableEstimate | Estimate], axis: int, confidence: float) -> TableEstimate:
+def stacked(blocks: Sequence[TableEstimate], axis: int, confidence: float) -> TableEstimate:
     """The table with one more attribute, the block: every cell is that of its block, with its bar."""
     facts = facts_of_blocks([one.facts for one in blocks], confidence)
     facts = replace(facts, bars=for_each([one.facts.bars for one in blocks]))
-    parts = [one.values if isinstance(one, TableEstimate) else np.array(one.value) for one in blocks]
-    values = np.stack(parts, axis=axis)
-    tables = [one for one in blocks if isinstance(one, TableEstimate)]
-    law = _law(tables) if len(tables) == len(blocks) else None
-    return TableEstimate(values, facts, law, max([one.draws for one in tables], default=1))
+    values = np.stack([one.values for one in blocks], axis=axis)
+    return TableEstimate(values, facts, _law(blocks), max(one.draws for one in blocks))
 
 
 def _law(blocks: Sequence[TableEstimate]) -> Noise | None:
