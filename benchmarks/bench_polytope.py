@@ -272,7 +272,7 @@ def large() -> None:
                 found = ensemble.diagnostics()
                 print(
                     f"{f'10^{digits}':>6} {count:>6} {len(ensemble.atoms):>7,} {took:>7.2f} s {reading * 1e3:>6.1f} ms "
-                    f"{found.infeasible_share:>10.3f} {found.drift:>6.2f} {found.memory:>8.2f}",
+                    f"{found.infeasible / found.databases:>10.3f} {found.drift:>6.2f} {found.memory:>8.2f}",
                     flush=True,
                 )
 

@@ -84,13 +84,14 @@ class Voters:
             self.note = "the warm start fits its own tables badly: rely on the error bars"
 
     def check(self, queries: Sequence[Query | Statistic]) -> None:
-        if self._settings.sampler == "fractions":
-            self.votes.check(queries)
         for query in queries:
             if isinstance(query, Statistic):
-                samplers.check_tables(
-                    math.prod(self._domain[name].size for name in query.scope), self._settings.databases
-                )
+                if self._settings.sampler == "fractions":
+                    raise InvalidQuery(
+                        'fractional databases answer linear questions only; sampler="databases" answers others.'
+                    )
+                cells = math.prod(self._domain[name].size for name in query.scope)
+                samplers.check_tables(cells, self._settings.databases)
 
     def learn(self, measured: Iterable[Measured], entries: int) -> None:
         # A cell of a table is a question like any other, and asked like one.

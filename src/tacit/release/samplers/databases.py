@@ -123,12 +123,6 @@ class Ensemble:
             return f"{found.infeasible:,} of {found.databases:,} databases disagree with past answers"
         return NOT_MIXED
 
-    def check(self, questions: Sequence[Query | Statistic]) -> None:
-        """Refuse what these databases cannot answer: statistics of a table that is too large for their number."""
-        for question in questions:
-            if isinstance(question, Statistic):
-                self.values(question)
-
     def values(self, question: Query | Statistic) -> Values:
         """The answer of each database, as a fraction: exact grid steps, divided once."""
         if isinstance(question, Query):
@@ -183,15 +177,17 @@ class Ensemble:
         _redraw(codes, self.domain, free, _key(seed, "free"))  # under no constraint: drawn anew, exactly
         state = chains(codes, made)
         moves = _Moves(self, state, made, _key(seed, "moves"))
-        rounds = _repair(state, made, _key(seed, "repair")) if self.slabs else 0
-        rounds += moves.approach() if self.statistics else 0
+        if self.slabs:
+            _repair(state, made, _key(seed, "repair"))
+        if self.statistics:
+            moves.approach()
         asked = probes(self.domain, [self.domain.names[a] for a in made.moving])
         moves.sweep(sweeps // 2)
         halfway = moves.now().values_many(asked)
         moves.sweep(sweeps - sweeps // 2)
         outside = (violation(state, made) > 0) | (moves.penalty() > 0)
         moved = replace(self, codes=_frozen(codes))
-        found = diagnose(halfway, moved.values_many(asked), int(outside.sum()), rounds, sweeps)
+        found = diagnose(halfway, moved.values_many(asked), int(outside.sum()))
         return replace(moved, diagnostics=found)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
@@ -208,8 +204,8 @@ def _values_of(statistic: Statistic) -> Callable[[Ensemble], Values]:
     return lambda ensemble: ensemble.values(statistic)
 
 
-def _repair(state: Chains, program: Program, key: int) -> int:
-    """Moves the databases outside their slabs, in place, until all are inside or the rounds are over: the rounds used.
+def _repair(state: Chains, program: Program, key: int) -> None:
+    """Moves the databases outside their slabs, in place, until all are inside or the rounds are over.
 
     Nothing is claimed of the law of a database while it is outside: the exact moves that follow forget it. This is the
     stiff limit of an annealed penalty, in which one record's violation outweighs any ln(|out|/|in|). A round is a cold
@@ -220,11 +216,11 @@ def _repair(state: Chains, program: Program, key: int) -> int:
     towards, plain = max(16, records // 4), len(KINDS) * -(-records // (4 * len(KINDS)))
     outside = np.flatnonzero(violation(state, program))
     best, least = state.take(outside), violation(state, program)[outside]
-    progress = done = 0
+    progress = 0
     for done in range(ROUNDS):
         rows = np.flatnonzero(violation(state, program))
         if not len(rows):
-            return done
+            return
         if done - progress >= _PATIENCE:
             break
         part = state.take(rows)
@@ -240,7 +236,6 @@ def _repair(state: Chains, program: Program, key: int) -> int:
         least[better] = now[better]
         progress = done + 1 if len(better) else progress
     state.put(outside, best)
-    return done + 1
 
 
 @dataclass
@@ -279,8 +274,8 @@ class _Moves:
         for _ in range(min(-(-wanted // self.length), _TRIALS * number // SWEEPS)):
             before = self._try(before)
 
-    def approach(self) -> int:
-        """Bring all databases inside the slabs of statistics, then fix the length of runs; the trials that took.
+    def approach(self) -> None:
+        """Bring all databases inside the slabs of statistics, then fix the length of runs.
 
         Most moves of a long run lead away from a rare value, so runs are halved while few of them help, down to a
         single move. What follows must be exact, so from then on the length is fixed, a whole number of palindromes, and
@@ -300,7 +295,6 @@ class _Moves:
             before = self._try(before)
             if (self.state.codes != codes).any(axis=(1, 2)).mean() >= 0.25:
                 break
-        return trials
 
     def _try(self, before: Values) -> Values:
         """One run of moves in every database, undone where it makes the penalty larger; the new penalties."""

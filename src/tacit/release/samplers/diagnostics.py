@@ -6,7 +6,6 @@ inside their slabs, does the ensemble drift while it is stirred, and do the data
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,24 +26,15 @@ NOT_MIXED = "the databases have not mixed well, so more questions than needed ma
 class Diagnostics:
     """What one run of moves shows. drift and memory compare the probes' values halfway with those at the end.
 
-    infeasible: databases outside their slabs. repairs: rounds that brought them inside. drift: the largest
-    change of a probe's mean, in standard errors of a difference of two independent ensembles. shift: the largest such
-    change as a fraction. memory: the mean correlation, over databases, of a probe's value with its value half the
-    sweeps before; 0 means forgotten. median_error: the largest standard error of a probe's median.
+    infeasible: databases outside their slabs. drift: the largest change of a probe's mean, in standard errors of a
+    difference of two independent ensembles. memory: the mean correlation, over databases, of a probe's value with its
+    value half the sweeps before; 0 means forgotten.
     """
 
     databases: int
     infeasible: int
-    repairs: int
-    sweeps: int
     drift: float
-    shift: float
     memory: float
-    median_error: float
-
-    @property
-    def infeasible_share(self) -> float:
-        return self.infeasible / self.databases
 
     @property
     def mixed(self) -> bool:
@@ -69,9 +59,7 @@ def probes(domain: Domain, names: Sequence[str]) -> list[Query]:
     return found
 
 
-def diagnose(
-    halfway: NDArray[np.float64], final: NDArray[np.float64], infeasible: int, repairs: int = 0, sweeps: int = 0
-) -> Diagnostics:
+def diagnose(halfway: NDArray[np.float64], final: NDArray[np.float64], infeasible: int) -> Diagnostics:
     """From the probes' values [k, N] halfway through the sweeps and at their end."""
     databases = final.shape[1]
     change = np.abs(final.mean(axis=1) - halfway.mean(axis=1))
@@ -79,12 +67,8 @@ def diagnose(
     return Diagnostics(
         databases=databases,
         infeasible=infeasible,
-        repairs=repairs,
-        sweeps=sweeps,
         drift=float((change[spread > 0] / spread[spread > 0]).max(initial=0.0)),
-        shift=float(change.max(initial=0.0)),
         memory=memory(halfway, final),
-        median_error=max((median_error(values) for values in final), default=0.0),
     )
 
 
@@ -94,15 +78,3 @@ def memory(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
     scale = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
     moving = scale > 0  # probes on which the databases differ at all
     return float(((a * b).sum(axis=1)[moving] / scale[moving]).mean()) if moving.any() else 0.0
-
-
-def median_error(values: NDArray[np.float64]) -> float:
-    """The median's standard error from order statistics: half the way between ranks N/2 ± sqrt(N)/2.
-
-    The rank of the true median among N independent values is binomial with standard deviation sqrt(N)/2.
-    """
-    ordered, number = np.sort(values), len(values)
-    reach = math.sqrt(number) / 2
-    low = max(0, math.floor((number - 1) / 2 - reach))
-    high = min(number - 1, math.ceil((number - 1) / 2 + reach))
-    return float(ordered[high] - ordered[low]) / 2

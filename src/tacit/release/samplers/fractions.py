@@ -90,11 +90,6 @@ class Fractions:
             return f"{apart:.0%} of the databases disagree with past answers"
         return NOT_MIXED if self.memory > MOST_MEMORY else ""
 
-    def check(self, questions: Sequence[Query | Statistic]) -> None:
-        """Refuse what distributions cannot answer."""
-        if not all(isinstance(question, Query) for question in questions):
-            raise InvalidQuery('fractional databases answer linear questions only; sampler="databases" answers others.')
-
     def values(self, query: Query | Statistic) -> Array:
         """The query's value on each sample. The same ensemble gives the same query the same values."""
         assert isinstance(query, Query)

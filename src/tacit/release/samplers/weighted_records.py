@@ -93,12 +93,6 @@ class Weighted:
         """What is wrong with the databases, if anything."""
         return f"{self.outside:,} of {len(self):,} databases disagree with past answers" if self.outside else ""
 
-    def check(self, questions: Sequence[Query | Statistic]) -> None:
-        """Refuse what these databases cannot answer: statistics of a table that is too large for their number."""
-        for question in questions:
-            if isinstance(question, Statistic):
-                check_tables(self._cells(question.scope), len(self))
-
     def values(self, question: Query | Statistic) -> Array:
         """The answer of each database, as a fraction. The way to it depends on the question alone."""
         if isinstance(question, Statistic):
