@@ -11,7 +11,8 @@ once for all questions, so fresh noise and sessions share their budget among all
 asks what its answers make it ask. Tables that are not at hand are skipped, as are MST and AIM where `make peers` has
 not installed them; `--quick` needs neither. MST and AIM run once, whatever the number of runs.
 
-`--forecast` prints instead what `tacit.plan` foretells of a warm start beside what happens: see `accuracy.forecasts`.
+`--forecast` prints instead what is foretold of a warm start, by `tacit.plan` and once it is bought, beside what
+happens: see `accuracy.forecasts`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from benchmarks.accuracy.analysts import conjunctions
 from benchmarks.accuracy.catalogue import TABLES
 from benchmarks.accuracy.tables import SEED, codes
 from tacit.exact.price import total
-from tacit.model.budget import Budget
+from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.owner.opening import doors
 from tacit.release.hypothesis.prior import Prior
@@ -93,10 +93,12 @@ def prior(domain: Domain, columns: Columns) -> Prior:
 
 
 @contextmanager
-def started(records: Records, budget: Budget) -> Iterator[tuple[Public, Curator]]:
+def started(records: Records, budget: Budget, beside: float = 0.0) -> Iterator[tuple[Public, Curator]]:
+    """A ledger that can pay for the budget, and for a part of it more."""
+    whole = Loss(total(budget).measure, int(total(budget).atoms * (1 + beside)))
     with tempfile.TemporaryDirectory() as name:
         anchor = Anchor(Path(name) / "anchors.sqlite")
-        terms = {"budget": budget, "total": total(budget), "binding": {}, "anchor": anchor}
+        terms = {"budget": budget, "total": whole, "binding": {}, "anchor": anchor}
         with Ledger.open(Path(name) / "l.tacit", make="new", **terms) as ledger:
             yield doors(records, ledger)
 

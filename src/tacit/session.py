@@ -87,7 +87,8 @@ class Session(Standing):
         """What `start` buys: in words, for how much of the budget, and which errors to expect. Spends nothing."""
         ahead = self._mechanism.ahead()
         what, expects = self._choice.base(self._public, ahead, self._confidence)
-        return Started(what, ahead, self.total, self._mechanism.bought(), tuple(expects), self._certified())
+        bought = self._mechanism.bought()
+        return Started(what, ahead, self.total, bought, tuple(expects) or self._expected(), self._certified())
 
     @property
     def started(self) -> bool:
@@ -104,7 +105,13 @@ class Session(Standing):
         with self._public.turn(), self._public.honest():
             base = self.base
             paid = self._mechanism.begin()
-            return replace(base, cost=paid, bought=self._mechanism.bought(), certified=self._certified())
+            expects = self._expected() or base.expects
+            bought = self._mechanism.bought()
+            return replace(base, cost=paid, bought=bought, expects=expects, certified=self._certified())
+
+    def _expected(self) -> tuple[Expected, ...]:
+        base = getattr(self._mechanism, "base", None)
+        return () if base is None else base.expects(self._choice.settings.questions)
 
     def _certified(self) -> tuple[Expected, ...]:
         base = getattr(self._mechanism, "base", None)

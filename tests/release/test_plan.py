@@ -218,6 +218,7 @@ def test_shown_as_text_table_picture_and_json() -> None:
     assert "48,842 rows" in text
     assert "epsilon needed" in text
     assert "Roth, lecture 12" in text
+    assert "know sizes, not the table" in text
     assert max(map(len, text.splitlines()[3:])) <= 120
     assert "epsilon needed" not in str(adult(accuracy=None))
     facts = json.loads(json.dumps(made.to_dict()))

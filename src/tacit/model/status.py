@@ -144,7 +144,7 @@ class Started:
 
     what: what it is made of, in words; empty where the mechanism has no base.
     bought: whether it is there already. Where it is not, and costs nothing, too little is left for it.
-    expects: which errors to expect of answers after it.
+    expects: which errors to expect of answers after it: from sizes, and once it is certified, from what it released.
     certified: once it is bought, the widest bars that were certified of it.
     """
 

@@ -9,7 +9,7 @@ later changes no such answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
@@ -24,15 +24,17 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.factor import GRID, Factor
 from tacit.model.facts import Bar, Facts, all_of, share_of
-from tacit.model.noise_law import quantile
+from tacit.model.noise_law import quantile, variance
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
+from tacit.model.status import Expected
 from tacit.release.classes import (
     FEW_VALUES,
     MOST_CELLS,
     MOST_SCOPES,
     MOST_SUMMED,
     Hypothesis,
+    Missed,
     attributes,
     boxes,
     cells,
@@ -41,11 +43,11 @@ from tacit.release.classes import (
     ramps,
     refitted,
     sample,
-    steps,
     sums,
 )
 from tacit.release.estimate import Ceiling, Estimate
 from tacit.release.hypothesis.noise_sum import Draws
+from tacit.release.prospect import SHARE, CertifiedError, Prospect
 from tacit.release.public import Public
 from tacit.release.purchases import split
 from tacit.release.warm_start import WarmStart
@@ -57,6 +59,7 @@ SAMPLE, BOXES, SUMS = "conjunctions", "boxes", "sums"  # the lists, by name
 SHARES = {SAMPLE: 0.7, BOXES: 0.18, SUMS: 0.12}  # of what a certificate costs
 MOST_ROWS = 2**31 - 1  # of a table that can be certified: sums stay exact
 MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
+_KEPT = "expected"  # the kind of thing that a second fit says, where it is kept
 _OF_SHARE = 0.78  # of what a bar may miss: for questions that the share leaves out; the rest is for the noise
 _OF_SAMPLE = 0.01  # for a random list that is not like the class it was drawn from
 
@@ -122,6 +125,11 @@ class CertifiedFigure:
         least = times * (self._offset(guess) + self._value + 1)
         return Ceiling(least, Draws(self._noise).times(times), self.certificate.questions)
 
+    @property
+    def seen(self) -> CertifiedError:
+        """The figure itself, for a forecast: nothing on top of it."""
+        return CertifiedError(self.certificate.questions, self._value, math.sqrt(variance(self._noise)))
+
     def _offset(self, guess: int) -> int:
         return int(self.certificate.offset(np.array([guess * GRID]))[0])
 
@@ -140,11 +148,16 @@ class Base:
     """
 
     def __init__(
-        self, public: Public, hypothesis: Hypothesis, certificates: dict[str, Measured], confidence: float
+        self,
+        public: Public,
+        hypothesis: Hypothesis,
+        certificates: dict[str, Measured],
+        confidence: float,
+        prospect: Prospect | None = None,
     ) -> None:
         self._domain, self._rows, self._confidence = public.domain, public.rows, confidence
         self._free = Loss(public.total.measure, 0)
-        self.hypothesis, self.certificates = hypothesis, tuple(certificates.values())
+        self.hypothesis, self.certificates, self.prospect = hypothesis, tuple(certificates.values()), prospect
         self.receipt = certificates[SAMPLE].receipt
         misses = {BOXES: 1 - of_the_base(confidence)}
         share = Miss.of(of_the_base(confidence)).noise
@@ -161,6 +174,18 @@ class Base:
     def widest(self) -> tuple[Bar, ...]:
         """The widest bars there are: of a question of the class, and of all boxes at once."""
         return self._said(SAMPLE, self._rows, self._rows, 1, 1.0)[0].bars
+
+    def expects(self, questions: int) -> tuple[Expected, ...]:
+        """The errors to expect of that many questions, by what was released; none where that was not kept."""
+        if self.prospect is None:
+            return ()
+        conditions = self.share.certificate.attributes
+        found = self.prospect.expects(questions, self.share.seen, None if self.largest is None else self.largest.seen)
+        return (
+            Expected(found.mean, f"the mean of questions with up to {conditions} conditions"),
+            Expected(found.most, f"{SHARE:.0%} of these"),
+            Expected(found.largest, f"the largest of {questions:,} of these"),
+        )
 
     def estimate(self, query: Query | Statistic) -> Estimate | None:
         """The answer to a question that is certified and was not answered before; None to any other.
@@ -300,12 +325,22 @@ def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Los
     each = {kind: Loss(loss.measure, int(loss.atoms * share)) for kind, share in SHARES.items()}
     least, price = min(one.atoms for one in each.values()), sum(one.atoms for one in each.values())
     worth = public.rows <= MOST_ROWS and least > 0 and price <= public.left.atoms
+    prospect = _kept(public, start)
     if SAMPLE not in bought and curator is not None and worth:
+        wanted, prospect = _wanted(public, start, confidence)
+        if public.shelf is not None and prospect is not None:
+            public.shelf.put(_KEPT, start.name, prospect.packed())
         # The one without which there is no base comes last: whoever finds it finds all of them.
-        for asked in sorted(_wanted(public, start, confidence), key=lambda one: one.kind == SAMPLE):
+        for asked in sorted(wanted, key=lambda one: one.kind == SAMPLE):
             if asked.kind not in bought:
                 bought[asked.kind] = curator.measure([asked], each[asked.kind])[0]
-    return Base(public, start.hypothesis, bought, confidence) if SAMPLE in bought else None
+    return Base(public, start.hypothesis, bought, confidence, prospect) if SAMPLE in bought else None
+
+
+def _kept(public: Public, start: WarmStart) -> Prospect | None:
+    """What whoever bought the certificate has kept of its second fit."""
+    content = None if public.shelf is None else public.shelf.get(_KEPT, start.name)
+    return None if content is None else Prospect.unpacked(content)
 
 
 def _is_ours(certificate: Certificate, start: WarmStart, confidence: float) -> bool:
@@ -316,25 +351,35 @@ def _is_ours(certificate: Certificate, start: WarmStart, confidence: float) -> b
     return certificate.base == start.name and not more and rank >= least and rows == sorted(rows)
 
 
-def _wanted(public: Public, start: WarmStart, confidence: float) -> Iterator[Certificate]:
-    """What is certified of a start: shares of random lists, and the largest of all boxes if these can be listed."""
+def _wanted(public: Public, start: WarmStart, confidence: float) -> tuple[list[Certificate], Prospect | None]:
+    """What is certified of a start: shares of random lists, and the largest of all boxes if these can be listed.
+
+    And which errors to expect of it, as the second fit that this takes says that too.
+    """
     domain, hypothesis, rows = public.domain, start.hypothesis, public.rows
     miss, most, again = Miss.of(of_the_base(confidence)), attributes(domain), refitted(public, start)
 
-    def share(kind: str, attributes: int, lists: Sequence[Conjunctions]) -> Iterator[Certificate]:
+    def share(kind: str, attributes: int, lists: Sequence[Conjunctions]) -> tuple[Certificate, Missed] | None:
         questions = sum(one.size for one in lists)
         rank = miss.rank(questions, left_out(lists, len(domain))) if lists else 1
-        if rank <= questions:
-            by_size = steps(lists, again, rows, miss.share)
-            yield Certificate(start.name, kind, attributes, questions, (rank,), by_size, tuple(lists))
+        if rank > questions:
+            return None
+        missed = Missed.of(lists, again, rows)
+        by_size = missed.steps(rows, miss.share)
+        return Certificate(start.name, kind, attributes, questions, (rank,), by_size, tuple(lists)), missed
 
-    for one in share(SAMPLE, most, sample(domain, hypothesis, rows, most)):
-        yield one
-        lists, reached = boxes(domain, hypothesis, rows, most)
-        if reached:
-            questions = sum(one.size for one in lists)
-            yield Certificate(start.name, BOXES, reached, questions, (questions,), one.steps, tuple(lists))
-        yield from share(SUMS, MOST_SUMMED, sums(domain, hypothesis, rows))
+    found = share(SAMPLE, most, sample(domain, hypothesis, rows, most))
+    if found is None:
+        return [], None
+    (first, missed), wanted = found, [found[0]]
+    lists, reached = boxes(domain, hypothesis, rows, most)
+    if reached:
+        questions = sum(one.size for one in lists)
+        wanted.append(Certificate(start.name, BOXES, reached, questions, (questions,), first.steps, tuple(lists)))
+    if (found := share(SUMS, MOST_SUMMED, sums(domain, hypothesis, rows))) is not None:
+        wanted.append(found[0])
+    offsets, drawn = first.offset(missed.sizes * GRID).astype(np.float64), start.prior is not None
+    return wanted, Prospect.of(missed.gaps, offsets, first.ranks[0], drawn=drawn)
 
 
 def of_the_base(confidence: float) -> float:

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -237,25 +237,35 @@ def refitted(public: Public, start: WarmStart) -> Hypothesis:
     return fit_all(public.domain, _simulated(public, start), public.rows, prior=start.prior).hypothesis
 
 
-def steps(lists: Sequence[Conjunctions], again: Hypothesis, rows: int, share: float) -> tuple[tuple[int, int], ...]:
-    """By how many rows answers of a size are likely to be off: what a second fit gets wrong of the first, by size.
+@dataclass(frozen=True, eq=False)
+class Missed:
+    """What a second fit gets wrong of a first one, question by question. All of it is public, and no promise.
 
-    All of it is public, and no promise: the certificate counts what goes beyond.
+    sizes: of its answer by the first fit. gaps: what the second is off by. Both in rows.
     """
-    sizes, gaps = list[Weights](), list[Weights]()
-    for one in lists:
-        sizes.append(one.sums(one.guess))
-        gaps.append(np.abs(one.sums(guessed(again, rows, one.names)) - sizes[-1]))
-    size, gap = np.concatenate(sizes) / GRID, np.concatenate(gaps) / GRID
-    found, highest = list[tuple[int, int]](), 0
-    edges = [0, *(round(10 ** (i / 2)) for i in range(1, 2 * math.ceil(math.log10(rows + 1)) + 1))]
-    for low, high in zip(edges, [*edges[1:], math.inf], strict=True):
-        within = gap[(size >= low) & (size < high)]
-        if within.size >= 100:
-            highest = max(highest, math.ceil(np.quantile(within, share)))
-            if not found or found[-1][1] < highest:
-                found.append((low, highest))
-    return tuple(found)
+
+    sizes: NDArray[np.float64]
+    gaps: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, lists: Sequence[Conjunctions], again: Hypothesis, rows: int) -> Missed:
+        sizes, gaps = list[Weights](), list[Weights]()
+        for one in lists:
+            sizes.append(one.sums(one.guess))
+            gaps.append(np.abs(one.sums(guessed(again, rows, one.names)) - sizes[-1]))
+        return cls(np.concatenate(sizes) / GRID, np.concatenate(gaps) / GRID)
+
+    def steps(self, rows: int, share: float) -> tuple[tuple[int, int], ...]:
+        """By how many rows answers of a size are likely to be off; the certificate counts what goes beyond."""
+        found, highest = list[tuple[int, int]](), 0
+        edges = [0, *(round(10 ** (i / 2)) for i in range(1, 2 * math.ceil(math.log10(rows + 1)) + 1))]
+        for low, high in zip(edges, [*edges[1:], math.inf], strict=True):
+            within = self.gaps[(self.sizes >= low) & (self.sizes < high)]
+            if within.size >= 100:
+                highest = max(highest, math.ceil(np.quantile(within, share)))
+                if not found or found[-1][1] < highest:
+                    found.append((low, highest))
+        return tuple(found)
 
 
 def _simulated(public: Public, start: WarmStart) -> list[Measured]:

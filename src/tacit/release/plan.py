@@ -36,6 +36,10 @@ THEOREM = "Roth, lecture 12, theorem 7, from a uniform start"
 HEADINGS = ("mechanism", "mean", "largest", "bar", "all at once", "worst case", "epsilon needed")
 MARGIN = 1.2  # a fitted bar is multiplied by this before it is compared
 USELESS = 0.25  # of the rows: an expected largest error above this is no answer
+_NOT_IN_FORECASTS = (
+    "Forecasts know sizes, not the table. Attributes that depend on each other in threes, but not in pairs, can make\n"
+    "errors several times as large. Once it is started, a session's base foretells them anew, from what was released."
+)
 _POINTS, _DRAWN = 25, 1e-3  # of a line in a picture; smaller errors, in rows, leave it
 
 
@@ -132,6 +136,8 @@ class Plan:
             f"all at once: with {sure} confidence no answer is farther off: by the law of the noise, or as certified.",
             f"worst case: {THEOREM}.",
         ]
+        if any(PLANNED[one.mechanism].fitted and one.mean is not None for one in self.forecasts):
+            found.append(_NOT_IN_FORECASTS)
         if self.prior_rows:
             found.append("The prior is taken to be of the same population as the rows, and to have all attributes.")
         if self.accuracy is not None:
