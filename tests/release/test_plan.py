@@ -22,6 +22,7 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
 from tacit.owner.prior import read_prior
+from tacit.release.allocation import allocation
 from tacit.release.forecast import WarmStarted, direct, expected_largest, least_epsilon, mean_size
 from tacit.release.plan import Plan, plan
 from tacit.release.warm_start import fit_all, warm_start
@@ -155,6 +156,14 @@ def test_a_prior_is_foretold_to_help_the_more_rows_it_has() -> None:
     assert means[2] < 0.9 * means[0]
     huge = [WarmStarted(FLIGHTS, 20_000, "gdp", prior_rows=rows).mean(loss) for rows in (0, 10**7)]
     assert huge[1] < 0.9 * huge[0]
+    # However many rows the prior has, a start must find out that it is right: with little budget it hardly can.
+    gains = []
+    for epsilon in (0.03, 1.0):
+        little = total(Budget(epsilon=epsilon, delta=1e-9))
+        known, sizes = WarmStarted(ADULT, 20_000, "gdp", prior_rows=10**7), allocation(ADULT, 20_000)
+        left = math.sqrt(float((sizes._counts / 20_000 * sizes._of_energy)[sizes._kind].sum()))  # as if it were known
+        gains.append(known.mean(little) / left)
+    assert gains[0] > 1.2 * gains[1]
     made = plan(rows=20_000, domain=ADULT, budget=MILD, questions=52, prior_rows=20_000)
     assert made.mechanism == "iterative"
     assert plan(rows=20_000, domain=ADULT, budget=MILD, questions=52).mechanism == "direct"

@@ -25,7 +25,7 @@ from tacit.owner.prior import read_prior
 from tacit.release.hypothesis import prior as prior_module
 from tacit.release.hypothesis.fit import fit
 from tacit.release.hypothesis.fit_mixture import fit_mixture
-from tacit.release.hypothesis.prior import Drawn, Prior
+from tacit.release.hypothesis.prior import Awaited, Drawn, Prior, awaited
 from tacit.release.hypothesis.terms import centred, interactions_of
 from tacit.store.chain import canonical
 
@@ -349,3 +349,21 @@ def test_a_file_with_a_prior_that_is_none_is_refused(tmp_path: Path, prior: obje
     (tmp_path / "p.jsonl").write_bytes(changed + last)
     with pytest.raises(ConfigError, match="its terms are wrong"):
         tacit.read(tmp_path / "p.jsonl")
+
+
+def test_a_forecast_trusts_a_prior_as_far_as_noisy_tables_can_bear_it_out() -> None:
+    """Least is what two samples of 20,000 rows are apart."""
+    least, strengths = 1e-4, [1e-2, 1e-3, 3e-2]
+    found = []
+    for noise in (1e-6, 1e-3, 1.0):
+        some = [Awaited(noise, strength, 5) for strength in strengths for _ in range(10)]
+        weight, ones, pairs = awaited(some, some, least, 20_000)
+        assert min(*ones, *pairs) >= least
+        found.append((-weight, max(ones), max(pairs)))
+    assert found == sorted(found)
+    assert found[0][0] < -0.95
+    assert max(found[0][1:]) < 3 * least
+    assert min(found[2][1:]) > 30 * least
+    alone = awaited([Awaited(1e-6, 1e-2, 5)] * 10, [], least, 20_000)
+    assert alone[0] > 0.9  # single attributes tell, where no pair is measured
+    assert alone[2] == []

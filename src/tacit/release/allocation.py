@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from tacit.model.budget import Measure
 from tacit.model.domain import Domain
 from tacit.model.residuals import MAX_ENTRY, MAX_TOTAL, Residuals
 from tacit.release.hypothesis.cell_weights import MAX_CELLS
+from tacit.release.hypothesis.prior import Awaited, awaited
 
 # The energy of an interaction (the sum of its squared shares of the rows, over its reach), by its number of attributes:
 # the median, and the deviation of its logarithm. Of Adult, bank, diamonds and three others; docs/do/planning.md.
@@ -39,6 +41,8 @@ _FINE = 2**7  # the smallest weight: precisions are met to half a per cent
 _PAIRS, _KEPT = (0.15, 0.3, 0.45, 0.6, 0.75, 0.88), (1.0, 0.7, 0.5, 0.35, 0.2)  # of a pure budget, and of all pairs
 _LOOKED_AT = 2_000  # sets of attributes, for what is not measured
 _HALVINGS = 40
+_STEPS = 3  # to a factor of e of the budget, at which it is worked out what a prior does
+_GOLDEN, _NONE = (math.sqrt(5) - 1) / 2, 1e-100
 _NEGLIGIBLE = 1e-5  # of the budget: what gets less gets nothing
 
 Floats = NDArray[np.float64]
@@ -120,9 +124,18 @@ class Allocation:
 
     def expected(self, measure: Measure, amount: float, prior_rows: int = 0) -> float:
         """The error to expect of a question after a release for so much of a measure; see `error`."""
+        if not prior_rows:
+            return self.error(self._bought(measure, amount))
+        # What a prior does takes long to work out, and hardly bends: between steps it is drawn as a straight line.
+        place = _STEPS * math.log(amount)
+        ends = [math.log(max(_NONE, _with_prior(self, measure, math.floor(place) + i, prior_rows))) for i in (0, 1)]
+        return math.exp(float(np.interp(place - math.floor(place), (0, 1), ends)))
+
+    def _bought(self, measure: Measure, amount: float) -> Floats:
+        """The precisions of all interactions after a release for so much of a measure."""
         if measure != "epsilon":
-            return self.error(self.precisions(amount), prior_rows)
-        return self.error(self._table_precisions(self.tables(amount), amount), prior_rows)
+            return self.precisions(amount)
+        return self._table_precisions(self.tables(amount), amount)
 
     def _by_size(self, scopes: Sequence[tuple[str, ...]], part: float) -> dict[tuple[str, ...], float]:
         weights = [self._size(scope) ** (2 / 9) for scope in scopes]
@@ -145,9 +158,15 @@ class Allocation:
 
         prior_rows: of a public table that the fit is drawn to, and that is of the same population as the rows.
         """
-        chances, variances = self._chances, self._drawn(prior_rows)[self._kind]
-        left = (chances * variances / (1 + variances * precisions[:, None])).sum(axis=1)
-        return math.sqrt(float((self._counts[self._kind] * left).sum()) + self._unseen(prior_rows))
+        by_kind = np.zeros(len(self._kinds))
+        by_kind[self._kind] = precisions
+        left = self._variances / (1 + self._variances * by_kind[:, None])
+        weight = 0.0
+        if prior_rows:
+            weight, drawn = self._drawn(by_kind, prior_rows)
+            left = np.minimum(left, drawn)
+        every = float((self._counts * (self._chances * left).sum(axis=1))[self._kind].sum())
+        return math.sqrt(every + self._unseen(weight, prior_rows))
 
     # Interactions of attributes with as many values are alike: all that follows is worked out once for each kind.
 
@@ -177,20 +196,52 @@ class Allocation:
     @cached_property
     def _of_energy(self) -> Floats:
         """The variance of one number, in rows squared, of an interaction whose energy is 1."""
-        freedom = np.array([math.prod(self.sizes[name] - 1 for name in scope) for scope in self._kinds])
-        return np.asarray(self._reaches / freedom * float(self.rows) ** 2)
+        return np.asarray(self._reaches / np.array(self._freedom) * float(self.rows) ** 2)
 
-    def _drawn(self, prior_rows: int) -> Floats:
-        """The variances that are left once a prior of that many rows is known; see `hypothesis.prior`.
+    @cached_property
+    def _freedom(self) -> list[int]:
+        return [math.prod(self.sizes[name] - 1 for name in scope) for scope in self._kinds]
+
+    def _drawn(self, precisions: Floats, prior_rows: int) -> tuple[float, Floats]:
+        """The weight of a prior of that many rows, and the variances that are left; see `hypothesis.prior`.
+
+        The fit does not know that the prior is right. It draws single attributes and pairs to it as far as noisy
+        tables bear it out: the less they say, the larger the rests that it must allow for.
+        """
+        noise = 1 / np.maximum(precisions * self._of_energy, _NONE)
+        places: dict[int, list[int]] = {1: [], 2: []}
+        lists: dict[int, list[Awaited]] = {1: [], 2: []}
+        for kind in self._kind[precisions[self._kind] > 0].tolist():
+            if (order := len(self._kinds[kind])) in lists:
+                median, deviation = STRENGTHS[order]
+                middle = (0.5 + len(places[order])) * _GOLDEN % 1  # strengths of all sizes, in a fixed order
+                strength = median * math.exp(deviation * NormalDist().inv_cdf(middle))
+                lists[order].append(Awaited(float(noise[kind]), strength, self._freedom[kind]))
+                places[order].append(kind)
+        weight, *rests = awaited(lists[1], lists[2], 1 / self.rows + 1 / prior_rows, prior_rows)
+        left = self._started(weight, prior_rows)
+        left = left / (1 + left * precisions[:, None])
+        for order, found in zip((1, 2), rests, strict=True):
+            for kind in set(places[order]):
+                rest = np.mean([one for one, place in zip(found, places[order], strict=True) if place == kind])
+                learned = rest / (rest + noise[kind])
+                begun = self._started(weight, prior_rows)[kind]
+                left[kind] = learned**2 * noise[kind] * self._of_energy[kind] + (1 - learned) ** 2 * begun
+        return weight, left
+
+    def _started(self, weight: float, prior_rows: int) -> Floats:
+        """The variances that are left before anything is measured but the single attributes.
 
         Two samples of one population are apart by an energy of 1/n + 1/m in every interaction. Where cells cannot be
         listed, the fit takes single attributes and pairs from a prior, and nothing else.
         """
-        if not prior_rows:
+        if not weight:
             return self._variances
+        orders = np.array([len(scope) for scope in self._kinds])
         apart = (1 / self.rows + 1 / prior_rows) * self._of_energy[:, None]
-        known = np.array([len(scope) <= 2 or math.prod(self.sizes.values()) <= MAX_CELLS for scope in self._kinds])
-        return np.where(known[:, None], self._variances * apart / (self._variances + apart), self._variances)
+        mixed = weight**2 * apart + (1 - weight) ** 2 * self._variances
+        known = (orders <= 2) | (math.prod(self.sizes.values()) <= MAX_CELLS)
+        return np.where((orders == 1)[:, None], apart, np.where(known[:, None], mixed, self._variances))
 
     @cached_property
     def _chances(self) -> Floats:
@@ -217,13 +268,16 @@ class Allocation:
                 sums[place] += sums[place - 1] * other
         return own * sum(total / math.comb(many, len(scope) + i) for i, total in enumerate(sums)) / most
 
-    def _unseen(self, prior_rows: int) -> float:
+    def _unseen(self, weight: float, prior_rows: int) -> float:
         """The mean squared error of interactions that are not measured whatever the budget; by a public sample."""
-        return sum(every * float((one._counts * one._left(prior_rows))[one._kind].sum()) for every, one in self._others)
+        return sum(
+            every * float((one._counts * one._left(weight, prior_rows))[one._kind].sum()) for every, one in self._others
+        )
 
-    def _left(self, prior_rows: int) -> Floats:
+    def _left(self, weight: float, prior_rows: int) -> Floats:
         """The mean over all strengths of the variances that nothing is measured of."""
-        return np.asarray((self._chances * self._drawn(prior_rows)).sum(axis=1))
+        left = np.minimum(self._variances, self._started(weight, prior_rows))
+        return np.asarray((self._chances * left).sum(axis=1))
 
     @cached_property
     def _others(self) -> list[tuple[float, Allocation]]:
@@ -261,6 +315,11 @@ class Allocation:
         """The logarithms of the rho that these cost, about: what a replaced row moves on average."""
         many = np.bincount(self._kind, minlength=len(self._kinds))
         return np.asarray(np.log((np.exp(self._logs) * self._reaches * many).sum(axis=1) + 1e-300))
+
+
+@lru_cache(maxsize=512)
+def _with_prior(plan: Allocation, measure: Measure, step: int, prior_rows: int) -> float:
+    return plan.error(plan._bought(measure, math.exp(step / _STEPS)), prior_rows)
 
 
 @lru_cache

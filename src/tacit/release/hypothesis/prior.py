@@ -211,6 +211,29 @@ class _Seen(NamedTuple):
         return cls(squares[0], squares[1], squares[2], one.freedom * one.variance / one.reach, one.freedom)
 
 
+class Awaited(NamedTuple):
+    """An interaction before it is measured, in energies: its noise, how strong it may be, and its freedom."""
+
+    noise: float
+    strength: float
+    freedom: int
+
+
+def awaited(
+    ones: Sequence[Awaited], pairs: Sequence[Awaited], least: float, rows: int
+) -> tuple[float, list[float], list[float]]:
+    """For a forecast: the weight of a prior of that many rows and of the same population, and the rests of both lists.
+
+    What would be made of noisy interactions that are just as far from the prior's as is to be expected.
+    """
+    single, double = (
+        [_Seen(one.noise + one.strength, one.strength, one.strength + least, one.noise, one.freedom) for one in some]
+        for some in (ones, pairs)
+    )
+    weight = _weight(double or single, least, rows)
+    return weight, _rests(single, 1.0, least), _rests(double, weight, least)
+
+
 def _evidence(seen: Sequence[_Seen], weight: float, least: float) -> tuple[float, Array]:
     """The logarithm of the likelihood of some interactions, up to a constant, and the rests to expect of them."""
     own, both, other, noise, freedom = np.array(seen, dtype=np.float64).T[:, :, None]
