@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +47,13 @@ def forked(work: Callable[[], object]) -> int:
 
 
 def exit_of(child: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    """How a child ended. One that hangs is ended, and fails the test instead of stopping it."""
+    end = time.monotonic() + PATIENCE
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.001)
+    return os.waitstatus_to_exitcode(ended[1])
 
 
 # Says which files it has opened, before it waits for their transactions, and at the end the answer.
@@ -129,7 +139,41 @@ def test_a_thread_in_a_transaction_delays_the_fork(disk: Path) -> None:
     ledger.close()
 
 
+def dropped(path: Path) -> Any:
+    """The connection of a file that a thread has collected: nobody holds the file any more."""
+    file: Any = durable.DurableFile(path)
+    file.read(lambda db: None)
+    db, file.itself = file._connection, file
+    del file
+    thread = threading.Thread(target=gc.collect)
+    thread.start()
+    thread.join()
+    return db
+
+
+def test_a_thread_that_collects_a_file_does_not_close_it(disk: Path) -> None:
+    make(disk)
+    db = dropped(disk / LEDGER)
+    assert [one for owner, one in durable._opened.values() if owner() is None] == [db]  # so it does not close by itself
+    assert db.execute("SELECT 1").fetchall() == [(1,)]
+    reopen(disk).close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        db.execute("SELECT 1")
+
+
+def test_what_a_dropped_file_leaves_is_not_inherited(disk: Path) -> None:
+    make(disk)
+    ledger = reopen(disk)
+    db = dropped(disk / LEDGER)
+    child = forked(lambda: ask(ledger, "child"))
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        db.execute("SELECT 1")
+    assert exit_of(child) == 0
+    ledger.close()
+
+
 def test_threads_that_ask_do_not_stop_a_fork(disk: Path) -> None:
+    gc.collect()  # connections that other tests have dropped: a thread that collects them here would be in SQLite
     make(disk)
     ledger = reopen(disk)
     stop = threading.Event()

@@ -10,6 +10,22 @@ _SETTINGS = "trusted/test_ledger_files.py::test_every_connection_has_the_setting
 
 STORE = (
     plant(
+        "a file that is collected closes its connection, while another thread forks",
+        "a forked child is not held up by what a thread of its parent did",
+        _FILE,
+        "        _opened[id(db)] = weakref.ref(self), db\n",
+        "        _opened[id(db)] = weakref.ref(self), None\n",
+        "crash/test_forks.py::test_a_thread_that_collects_a_file_does_not_close_it",
+    ),
+    plant(
+        "the connection that a dropped file has left is inherited",
+        "a forked child has no connection of its parent's",
+        _FILE,
+        "            if not db.in_transaction:\n                _close(db)\n",
+        "            pass\n",
+        "crash/test_forks.py::test_what_a_dropped_file_leaves_is_not_inherited",
+    ),
+    plant(
         "lines that are known to the anchor by their numbers alone",
         "of several copies in use one answers",
         "store/log.py",

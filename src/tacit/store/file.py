@@ -4,8 +4,9 @@ Nothing here is a generator: an interrupt (Ctrl-C) between a generator's steps w
 or an open transaction for as long as anybody keeps the exception.
 
 A forked child must not inherit a connection: SQLite's own table of locks would come with it, and a parent that closes
-deletes the log under the child. So nobody is connected while the process forks: each file is let go of, and opened
-again at its next use.
+deletes the log under the child. Nor may a thread be inside SQLite, whose lock on its memory would stay locked in the
+child for good. So nobody is connected while the process forks: each file is let go of, and opened again at its next
+use. A file that is dropped does not close its connection, in whichever thread that happens: see `_opened`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ _RECOVER = _CHECKPOINT
 
 _forking = threading.RLock()  # held while the process forks, and by those who must not be forked
 _live = weakref.WeakSet["DurableFile"]()  # what is let go of before a fork
+# Every connection and whose it is. What a dropped file leaves is closed when the next one is opened, or before a fork.
+_opened = dict[int, tuple["weakref.ref[DurableFile]", Any]]()
 _held = threading.local()  # the mutexes that the forking thread has taken
 _torn: dict[str, Any] = {}  # what the parent was writing: its connection is never used, and never closed, by the child
 
@@ -206,7 +209,7 @@ class DurableFile:
         with self.mutex:
             db, self._connection = self._connection, None
             if db is not None:
-                db.close()
+                _close(db)
 
     def close(self) -> None:
         """Let go of the file. Nothing is pending, and later use is refused."""
@@ -232,18 +235,23 @@ class DurableFile:
         self._descriptors = set()
         if self._connection is not None:
             _torn[str(self.path)] = self._connection
+            _opened.pop(id(self._connection), None)
             self._connection = None
 
     def _connected(self) -> Any:
         if self._closed:
             raise LedgerError(f"{self.path.name} was closed.")
         db = self._open() if self._connection is None else self._connection
-        # Which files these are, whatever they are called: SQLite keeps the log while anybody is connected.
-        found = [(status.st_dev, status.st_ino) for status in map(os.stat, (self.path, self._wal))]
-        if self._connection is None:
-            if self._identity and found[0] != self._identity[0]:
-                db.close()
+        try:
+            # Which files these are, whatever they are called: SQLite keeps the log while anybody is connected.
+            found = [(status.st_dev, status.st_ino) for status in map(os.stat, (self.path, self._wal))]
+            if self._connection is None and self._identity and found[0] != self._identity[0]:
                 raise LedgerError(f"{self.path.name} was replaced while it was let go of.")
+        except BaseException:
+            if self._connection is None:
+                _close(db)
+            raise
+        if self._connection is None:
             self._connection, self._identity = db, found
         elif self._identity != found:
             raise LedgerError(f"{self.path.name} was replaced or removed while in use.")
@@ -256,7 +264,11 @@ class DurableFile:
             raise LedgerError(f"{self.path.name} was being written when this process was forked; use a new process.")
         os.stat(self.path)  # connecting would make a missing file
         _check_names(self.path)
+        for owner, left in list(_opened.values()):
+            if owner() is None:
+                _close(left)
         db = _connect(self.path)
+        _opened[id(db)] = weakref.ref(self), db
         try:
             for pragma in _PRAGMAS:
                 db.execute(pragma).fetchall()
@@ -266,7 +278,7 @@ class DurableFile:
                 _sync(self._wal)
                 _sync(self.path.parent)
         except BaseException:
-            db.close()
+            _close(db)
             raise
         return db
 
@@ -283,6 +295,11 @@ class DurableFile:
         unknown = LedgerError(f"{self.path.name} {fault}. What was being written may or may not count.")
         unknown.nothing_spent = False
         return unknown
+
+
+def _close(db: Any) -> None:
+    if _opened.pop(id(db), None) is not None:  # or another thread closes it
+        db.close()
 
 
 def _checkpoint(db: Any, pragma: str) -> bool:
@@ -343,6 +360,9 @@ def _before_fork() -> None:
     if len(_held.mutexes) == len(files):
         for file in files:
             file.before_fork()
+        for _, db in list(_opened.values()):
+            if not db.in_transaction:
+                _close(db)
 
 
 def _take(file: DurableFile) -> bool:
