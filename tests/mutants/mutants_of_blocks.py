@@ -119,6 +119,14 @@ BLOCKS = (
         "release/test_groups.py::test_levels_that_cost_more_than_a_budget_or_overlap_are_refused",
     ),
     plant(
+        "one ledger for a block and a group",
+        "a ledger is that of one block or group",
+        _MANIFEST,
+        "for one in self.blocks()} | {one.ledger for one in self.groups()}:",
+        "for one in self.blocks()} & {one.ledger for one in self.groups()}:",
+        "test_series_groups.py::test_a_ledger_stands_in_one_block_or_group",
+    ),
+    plant(
         "a second ledger of a group",
         "a row is in one ledger of each level",
         _MANIFEST,
