@@ -25,8 +25,8 @@ from tacit.model.workload import marginal
 from tacit.release.classes import _answers
 from tacit.release.estimate import Estimate
 from tacit.release.hypothesis.cell_weights import Dense
-from tacit.release.hypothesis.noise_sum import width_of_bridge, width_of_sum
-from tacit.release.hypothesis.noisy_residuals import NoisyResiduals, _components
+from tacit.release.hypothesis.noise_sum import Draws, width_of_bridge, width_of_sum
+from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
 from tacit.release.purchases import Bought, Purchase, split
 from tacit.release.ranges.flat_table import FlatTable
 from tacit.release.synthetic import Synthetic
@@ -190,7 +190,7 @@ def test_a_bar_holds_by_the_exact_law(query: Query, noise: Noise) -> None:
     read = released(SMALL, question, answers(SMALL, question), noise)
     weights = coefficients(query, question, query.unit)
     squares = float(sum(weight**2 for weight in weights))
-    spread = read._spread(_components(query, SMALL))
+    spread = read._drawn(query)
     assert spread.squares == pytest.approx(squares, rel=1e-9)
     assert spread.largest == pytest.approx(float(max(map(abs, weights))), rel=1e-9)
     assert spread.draws >= sum(weight != 0 for weight in weights)
@@ -215,7 +215,7 @@ def test_the_bar_of_a_weighted_sum_holds_by_the_exact_law(noise: Noise) -> None:
         errors, law = law_of([Fraction(weight) for weight in weights], noise, reach=int(9 * noise.scale) + 9)
         for confidence in (0.5, 0.9, 0.99, 0.99995):
             given = sum(w * w for w in weights), max(map(abs, weights)), len(weights)
-            width = width_of_sum(noise, *given, confidence)
+            width = width_of_sum(Draws(noise, *given), confidence)
             assert float(law[np.abs(errors) > width].sum()) <= 1 - confidence + 1e-9
 
 
@@ -225,14 +225,14 @@ def test_laplace_bars_are_close_to_those_of_plain_sums() -> None:
     for terms, most in ((1, 1.08), (4, 1.03), (40, 1.015), (1000, 1.01)):
         for confidence in (0.9, 0.95, 0.995):
             plain = quantile_of_sum(noise, terms, confidence)
-            found = width_of_sum(noise, terms, 1.0, terms, confidence)
+            found = width_of_sum(Draws(noise, terms, 1.0, terms), confidence)
             assert plain <= found + 1 <= most * plain
 
 
 def test_gaussian_bars_are_those_of_a_normal_sum_where_the_scale_is_large() -> None:
     for confidence in (0.9, 0.95, 0.995):
         plain = quantile(Noise("gaussian", 4000.0), confidence)
-        found = width_of_sum(Noise("gaussian", 4000.0), 1.0, 0.1, 200_000, confidence)
+        found = width_of_sum(Draws(Noise("gaussian", 4000.0), 1.0, 0.1, 200_000), confidence)
         assert plain <= found + 1 <= 1.005 * plain + 1
 
 

@@ -18,10 +18,11 @@ from tacit.model.facts import NOISE, Bar
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 from tacit.release import iterative
-from tacit.release.hypothesis.noisy_table import NoisyTable, half_width_within
+from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.iterative import Weights
 from tacit.release.online import Online, measure_around
 from tacit.release.public import Public
+from tacit.release.purchases import Purchase
 from tacit.release.recall import expected_noise
 from tacit.session import Session
 from tacit.trusted.ledger import Ledger
@@ -89,7 +90,7 @@ def test_a_hard_question_buys_its_table_and_is_answered_from_it(tmp_path: Path) 
         for i in bought:
             table = session._public.find([marginal(DOMAIN, *queries[i].scope)])[0]
             assert isinstance(table, Measured)
-            said = NoisyTable(table, DOMAIN, N, session.confidence).estimate(queries[i].core)
+            said = Purchase(table, DOMAIN, N, session.confidence).estimate(queries[i].core)
             value = N - said.value if queries[i].complement else said.value
             assert (answers[i].value, answers[i].error) == (value, said.half_width)
             assert answers[i].cost == table.cost + mechanism.terms.gate_loss
@@ -237,7 +238,7 @@ def test_a_crash_between_a_table_and_its_answer_loses_nothing(tmp_path: Path, mo
             measured, told = measure_around(session._public, curator, query, loss_of(session), TEN, "words")
         assert settled == [1, 1]  # the table, and then what follows from it
         assert isinstance(told, Told)
-        said = NoisyTable(measured, DOMAIN, N, 0.95).estimate(query)
+        said = Purchase(measured, DOMAIN, N, 0.95).estimate(query)
         assert (told.value, told.bars, told.note) == (said.value, (TEN,), "words")
         spent = session.spent
         again = measure_around(session._public, curator, query, loss_of(session), Bar(99, NOISE, 0.95), "other words")

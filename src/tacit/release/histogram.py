@@ -71,8 +71,7 @@ class NoisyHistogram:
     def estimate(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> list[Estimate]:
         linear = [query for query in queries if isinstance(query, Query)]  # statistics are bought by themselves
         bought, cost = self._bought()
-        table = bought.release
-        estimates = [table.estimate(q) if isinstance(table, NoisyTable) else bought.estimate(q) for q in linear]
+        estimates = [bought.estimate(query) for query in linear]
         if cost.atoms:  # the first question pays for all
             estimates[0] = replace(estimates[0], facts=replace(estimates[0].facts, source="measured", cost=cost))
         return estimates

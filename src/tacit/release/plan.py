@@ -17,6 +17,7 @@ from tacit.errors import ConfigError, TacitError
 from tacit.exact.price import MOST_PER_PERSON
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.model.table import aligned
 from tacit.release.forecast import (
     MOST_QUESTIONS,
     Look,
@@ -147,12 +148,7 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [self._headings, *(self._cells(one) for one in self.forecasts)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = [self.title, f"{self.name}: {self.reason}", ""]
-        for line in lines:
-            cells = [line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]
-            text.append("  ".join(cells).rstrip())
-        return "\n".join([*text, "", *self.footnotes])
+        return "\n".join([self.title, f"{self.name}: {self.reason}", "", *aligned(lines, 1), "", *self.footnotes])
 
     def table(self) -> Table:
         """For a terminal."""

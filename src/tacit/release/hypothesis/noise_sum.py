@@ -40,21 +40,12 @@ _PARTS = 1000  # of the grid
 _GRAIN = 16  # steps to an octave, to which weights of Laplace noise are rounded up: few bounds serve all
 
 
-def width_of_sum(noise: Noise, squares: float, largest: float, draws: int, confidence: float) -> float:
-    """An h with Pr[|Σ c Z| <= h] >= confidence for independent draws Z: an error bar.
-
-    squares, largest: at least Σ c² and at least every |c|. draws: at least as many as there are c other than 0.
-
-    For Chernoff's bound: the logarithm of a Laplace draw's moment generating function is a power series in the square
-    of its argument, with coefficients of 0 and more. So at c t it is at most (c/largest)² times what it is at
-    largest * t, and the sum over all draws at most squares / largest² times that.
-    """
-    return _width(noise, squares, largest, draws, 1 - confidence)
-
-
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Independent draws of one noise, each with a weight: Σ of squared weights, the largest, how many draws."""
+    """Independent draws of one noise, each with a weight c.
+
+    squares, largest: at least Σ c² and at least every |c|. draws: at least as many as there are c other than 0.
+    """
 
     noise: Noise
     squares: float = 1.0
@@ -64,6 +55,16 @@ class Draws:
     def times(self, factor: float) -> Draws:
         """The same draws with weights that many times as large."""
         return Draws(self.noise, self.squares * factor**2, self.largest * abs(factor), self.draws)
+
+
+def width_of_sum(drawn: Draws, confidence: float) -> float:
+    """An h with Pr[|Σ c Z| <= h] >= confidence for independent draws Z with weights c: an error bar.
+
+    For Chernoff's bound: the logarithm of a Laplace draw's moment generating function is a power series in the square
+    of its argument, with coefficients of 0 and more. So at c t it is at most (c/largest)² times what it is at
+    largest * t, and the sum over all draws at most squares / largest² times that.
+    """
+    return _width(drawn.noise, drawn.squares, drawn.largest, drawn.draws, 1 - confidence)
 
 
 def width_of_all(parts: Sequence[Draws], confidence: float) -> float:
@@ -85,10 +86,11 @@ def width_of_all(parts: Sequence[Draws], confidence: float) -> float:
         return quantile_of_sum(noises.pop(), draws, confidence)
     scales = [part.noise.scale for part in parts]
     if kinds == ["laplace"]:
-        return width_of_sum(Noise("laplace", max(scales)), squares, max(p.largest for p in parts), draws, confidence)
+        largest = max(part.largest for part in parts)
+        return width_of_sum(Draws(Noise("laplace", max(scales)), squares, largest, draws), confidence)
     least = min(scales)
     squares = sum(part.squares * (part.noise.scale / least) ** 2 for part in parts) * _UP
-    return width_of_sum(Noise("gaussian", least), squares, math.sqrt(squares), draws, confidence)
+    return width_of_sum(Draws(Noise("gaussian", least), squares, math.sqrt(squares), draws), confidence)
 
 
 def width_of_bridge(noise: Noise, draws: int, confidence: float) -> float:

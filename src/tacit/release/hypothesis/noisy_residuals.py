@@ -30,7 +30,7 @@ from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals, residual
 from tacit.model.workload import Marginal, marginal
-from tacit.release.estimate import Centre, Estimate, TableEstimate
+from tacit.release.estimate import Centre, TableEstimate
 from tacit.release.hypothesis.noise_sum import Draws, width_of_bridge, width_of_sum
 
 Names = tuple[str, ...]
@@ -44,14 +44,6 @@ class Component(NamedTuple):
     names: Names
     squares: float
     largest: float
-
-
-class Spread(NamedTuple):
-    """What a sum of draws is made of: Σ of squared weights, the largest weight, how many draws."""
-
-    squares: float
-    largest: float
-    draws: int
 
 
 class Piece(NamedTuple):
@@ -107,20 +99,15 @@ class NoisyResiduals:
 
     def law(self, query: Query, confidence: float) -> int:
         """The bar of the noise alone, in grid steps. Rounding adds half a step; both ends are whole, so it is whole."""
-        spread = self._spread(_components(query, self._domain))
-        return math.floor(query.unit * width_of_sum(self.noise, *spread, confidence) + 0.5)
+        return math.floor(query.unit * width_of_sum(self._drawn(query), confidence) + 0.5)
 
     def reach(self, query: Query, shown: int, confidence: float) -> int:
         """How far the truth is from a value at most, in grid steps: by the law of the noise."""
         return abs(shown - self.value(query)) + self.law(query, confidence)
 
-    def estimate(self, query: Query) -> Estimate:
-        return Estimate(self.value(query), self._facts.within(self.law(query, self._confidence)))
-
     def centre(self, query: Query) -> Centre:
         """The query's answer, which is rounded to a whole step, and the draws that it is made of."""
-        spread = self._spread(_components(query, self._domain))
-        return Centre(self.value(query), Draws(self.noise, *spread).times(query.unit), 0.5)
+        return Centre(self.value(query), self._drawn(query).times(query.unit), 0.5)
 
     def table(self, asked: Marginal) -> TableEstimate:
         """A table within one scope. Every cell is what its own question is answered with."""
@@ -152,7 +139,7 @@ class NoisyResiduals:
     def spread(self, scope: Names) -> float:
         """The variance of the count of each cell of a table over these attributes."""
         cell = next(marginal(self._domain, *scope).queries(self._domain))
-        return variance(self.noise) * self._spread(_components(cell, self._domain)).squares
+        return variance(self.noise) * self._drawn(cell).squares
 
     def values_of(self, name: str) -> MainEffect:
         """The counts of one attribute's values, from its own residual."""
@@ -163,10 +150,10 @@ class NoisyResiduals:
         cells = self._rows * (whole // answers.size) + answers * part.times
         return MainEffect(self.noise, cells, whole, self._scales[name,])
 
-    def _spread(self, factors: Iterable[Sequence[Component]]) -> Spread:
+    def _drawn(self, query: Query) -> Draws:
         """What the error of an answer is made of: components of a product are the products of its factors'."""
         squares, largest, draws = 0.0, 0.0, 0
-        for parts in product(*factors):
+        for parts in product(*_components(query, self._domain)):
             names = tuple(sorted([name for part in parts for name in part.names]))
             square = math.prod([part.squares for part in parts])
             if not names or not square:
@@ -175,7 +162,7 @@ class NoisyResiduals:
             squares += square * scale**2
             largest = max(largest, scale * math.prod([part.largest for part in parts]))
             draws += self._answers[names].size
-        return Spread(squares * (1 + 1e-12), largest * (1 + 1e-12), draws)
+        return Draws(self.noise, squares * (1 + 1e-12), largest * (1 + 1e-12), draws)
 
     def _all_there(self, scope: Names) -> bool:
         return bool(scope) and all(part in self._scales for part in _subsets(scope))
@@ -238,14 +225,14 @@ class MainEffect:
     def some(self, many: int, confidence: float) -> int:
         """The error of the count of that many values, rounded to a whole one."""
         size = self.counts.size
-        spread = many * (size - many) / size, max(many, size - many) / size, size
-        return math.floor(self.scale * width_of_sum(self.noise, *spread, confidence) + 0.5)
+        drawn = Draws(self.noise, many * (size - many) / size, max(many, size - many) / size, size)
+        return math.floor(self.scale * width_of_sum(drawn, confidence) + 0.5)
 
     def weighted(self, total: float, squares: float, confidence: float) -> float:
         """The error of a sum with weights in [-1, 1], from their sum and the sum of their squares."""
         size = self.counts.size
-        spread = max(0.0, squares - total**2 / size), 1 + abs(total) / size, size
-        return self.scale * width_of_sum(self.noise, *spread, confidence)
+        drawn = Draws(self.noise, max(0.0, squares - total**2 / size), 1 + abs(total) / size, size)
+        return self.scale * width_of_sum(drawn, confidence)
 
     def band(self, confidence: float) -> float:
         """The error of all cumulative counts at once, each rounded to a whole one."""

@@ -18,7 +18,7 @@ from tacit.model.facts import Facts
 from tacit.model.noise_law import Noise, quantile_of_sum
 from tacit.model.query import Query, plain_product
 from tacit.model.workload import Marginal
-from tacit.release.estimate import Centre, Estimate, TableEstimate
+from tacit.release.estimate import Centre, TableEstimate
 from tacit.release.hypothesis.noise_sum import Draws
 
 _REMEMBERED = 2**16  # cells of a sum that is kept for the next question
@@ -60,27 +60,19 @@ class NoisyTable:
 
     def reach(self, query: Query, shown: int, confidence: float) -> int:
         """How far the truth is from a value at most, in grid steps: by the law of the noise in the cells' sum."""
-        return abs(shown - self.value(query)) + self.half_width(query, confidence)
+        return abs(shown - self.value(query)) + self.law(query, confidence)
 
-    def law(self, query: Query, confidence: float) -> float:
-        """The bar of the noise alone."""
-        return self.half_width(query, confidence)
-
-    def half_width(self, query: Query, confidence: float | None = None) -> int:
-        """The error of the query's answer, in grid steps."""
+    def law(self, query: Query, confidence: float) -> int:
+        """The bar of the noise alone: the error of the query's answer, in grid steps."""
         inside = self._inside(query)
-        sure = self._confidence if confidence is None else confidence
         shape = [self._sizes[name] for name in inside.scope]
         each = math.prod(size for name, size in self._sizes.items() if name not in inside.scope)
         if inside.unit == 1:
             some = summed(inside, inside.scope, shape) if self.where.is_everyone else _some(inside, shape)
-            return quantile_of_sum(self.noise, each * some, sure)
+            return quantile_of_sum(self.noise, each * some, confidence)
         chosen = _chosen(inside, shape) if self.where.is_everyone else sides(inside, inside.scope, shape)[0]
         squares = float(((chosen / inside.unit) ** 2).sum())
-        return inside.unit * weighted_width(self.noise, each * squares, sure)
-
-    def estimate(self, query: Query) -> Estimate:
-        return Estimate(self.value(query), self._facts.within(self.half_width(query)))
+        return inside.unit * weighted_width(self.noise, each * squares, confidence)
 
     def centre(self, query: Query) -> Centre:
         """The query's answer, and the draws in the cells that it is a sum of."""
