@@ -144,7 +144,7 @@ class Certificate:
         for one in self.lists:
             if not all(name in domain for name in one.names):
                 raise InvalidQuery(f"the list is about attributes other than {', '.join(domain)}.")
-            if one.guess.shape != tuple(domain[name].size for name in one.names):
+            if one.guess.shape != domain.shape_of(one.names):
                 raise InvalidQuery("the list was made for another domain.")
         if self.lists and sum(one.size for one in self.lists) != self.questions:
             raise InvalidQuery("the list has another number of questions than its certificate says.")

@@ -75,6 +75,14 @@ class Domain:
         """|X|, a Python integer: 10^30 is fine."""
         return math.prod(self.shape)
 
+    def shape_of(self, names: Iterable[str]) -> tuple[int, ...]:
+        """The shape of the table of these attributes."""
+        return tuple([self[name].size for name in names])
+
+    def size_of(self, names: Iterable[str]) -> int:
+        """How many cells the table of these attributes has."""
+        return math.prod(self.shape_of(names))
+
     @cached_property
     def slots(self) -> list[Slot]:
         """Each attribute's slot. Codes 0..size+1 fit, two of them reserved, and no two attributes share a bit."""

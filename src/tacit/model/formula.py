@@ -46,7 +46,7 @@ class Weighed:
     def query(self, domain: Domain, inside: Sequence[Query] = ()) -> Query:
         """The question that has this sum for an answer, among the rows that also lie `inside`."""
         names = [name for name in (self.name, self.also) if name]
-        given = np.reshape(self.weights, [domain[name].size for name in names]) if names else None
+        given = np.reshape(self.weights, domain.shape_of(names)) if names else None
         weighed = [] if given is None else [Query.weighted(domain, names, given)]
         return Query.all([self.where, *inside, *weighed]) if inside or weighed else self.where
 

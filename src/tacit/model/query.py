@@ -90,7 +90,7 @@ class Query:
         names = [domain.resolve(name) for name in names]
         if len(set(names)) < len(names):
             raise InvalidQuery("an attribute is weighted twice.")
-        shape = tuple(domain[name].size for name in names)
+        shape = domain.shape_of(names)
         try:
             given = np.asarray(weights)
         except (TypeError, ValueError):  # ragged

@@ -82,7 +82,7 @@ class Residuals:
         return rows * self._largest_entry(domain) <= MAX_TOTAL
 
     def size(self, domain: Domain) -> int:
-        return sum(math.prod(_sizes(scope, domain)) for scope in self.scopes)
+        return sum(domain.size_of(scope) for scope in self.scopes)
 
     def answers(self, tables: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
         """The answers, from the table of counts over each scope, in order."""
@@ -94,10 +94,10 @@ class Residuals:
         Guarantee: neither is too small. The second is attained where the scopes have up to 12 attributes together.
         Formula and proof: `_largest_l1` and `_largest_l2_squared`.
         """
-        return _moves(self, _sizes(self.names, domain))
+        return _moves(self, domain.shape_of(self.names))
 
     def _largest_entry(self, domain: Domain) -> int:
-        entries = (w * math.prod(_sizes(scope, domain)) for scope, w in zip(self.scopes, self.weights, strict=True))
+        entries = (w * domain.size_of(scope) for scope, w in zip(self.scopes, self.weights, strict=True))
         return max(entries)
 
 
@@ -110,10 +110,6 @@ def residual(table: NDArray[np.int64]) -> NDArray[np.int64]:
     for axis, size in enumerate(table.shape):
         table = size * table - table.sum(axis=axis, keepdims=True)
     return table
-
-
-def _sizes(names: Iterable[str], domain: Domain) -> tuple[int, ...]:
-    return tuple(domain[name].size for name in names)
 
 
 @lru_cache(maxsize=256)

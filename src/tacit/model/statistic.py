@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -84,7 +83,7 @@ class Statistic:
         found = definition(self.name)
         if not self.scope or len(set(self.scope)) < len(self.scope) or not all(name in domain for name in self.scope):
             raise InvalidQuery(f"a statistic names each of its attributes once, out of {', '.join(domain)}.")
-        cells = math.prod(domain[name].size for name in self.scope)
+        cells = domain.size_of(self.scope)
         if cells > MAX_CELLS:
             raise InvalidQuery(
                 f"a statistic is of at most {MAX_CELLS:,} cells; {', '.join(self.scope)} have {cells:,}."

@@ -61,7 +61,7 @@ class Marginal:
             yield Query.all([self.where, *values])
 
     def size(self, domain: Domain) -> int:
-        return math.prod(domain[name].size for name in self.names)
+        return domain.size_of(self.names)
 
 
 @dataclass(frozen=True)

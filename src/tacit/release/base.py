@@ -37,7 +37,6 @@ from tacit.release.classes import (
     Missed,
     attributes,
     boxes,
-    cells,
     guessed,
     left_out,
     ramps,
@@ -234,7 +233,7 @@ class Base:
 
     def _table(self, scope: tuple[str, ...]) -> Sums | None:
         """The certified table of these attributes; None where it has too many cells to be one."""
-        if cells(self._domain, scope) > MOST_CELLS:
+        if self._domain.size_of(scope) > MOST_CELLS:
             return None
         return Sums.of(guessed(self.hypothesis, self._rows, scope))
 

@@ -147,7 +147,7 @@ class Blockwise:
 
     def _table(self, need: Marginal, asks: Sequence[LedgerAsk], told: Told) -> TableEstimate:
         names = [name for name in need.names if name != self._name]
-        shape = tuple(self._domain[name].size for name in names)
+        shape = self._domain.shape_of(names)
         axis = need.names.index(self._name) if self._name in need.names else None
         levels = [one.group.level for one in asks]
         if not self._learns and names and not any(isinstance(one.asked, Query) for one in asks):

@@ -94,7 +94,7 @@ def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list
 
 def _most(domain: Domain, scopes: Sequence[tuple[str, ...]]) -> int:
     """How many questions about each of these take neither too long nor too much memory."""
-    largest = max(cells(domain, scope) for scope in scopes)
+    largest = max(domain.size_of(scope) for scope in scopes)
     longest = max(domain[name].size for scope in scopes for name in scope)
     return min(_WORK // largest, _MATRIX // longest)
 
@@ -107,7 +107,7 @@ def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple
             break
         of_size = list(combinations(names_of(domain), k))
         total += sum(math.prod(_sides(domain[name]) for name in scope) for scope in of_size)
-        if total > MOST_BOXES or any(cells(domain, scope) > MOST_CELLS for scope in of_size):
+        if total > MOST_BOXES or any(domain.size_of(scope) > MOST_CELLS for scope in of_size):
             break
         if any(_sides(domain[name]) * domain[name].size > _MATRIX for name in names_of(domain)):
             break
@@ -164,7 +164,7 @@ def _sets(names: Sequence[str], k: int) -> Iterator[tuple[str, ...]]:
 
 def _some(sets: Iterable[tuple[str, ...]], domain: Domain, seed: int) -> list[tuple[str, ...]]:
     """The sets whose table is small enough, or a public sample of `MOST_SCOPES` of them."""
-    small = list(dict.fromkeys(one for one in sets if cells(domain, one) <= MOST_CELLS))
+    small = list(dict.fromkeys(one for one in sets if domain.size_of(one) <= MOST_CELLS))
     if len(small) <= MOST_SCOPES:
         return small
     rng = np.random.Generator(np.random.PCG64([_SEED, 3, seed]))
@@ -184,10 +184,6 @@ def guessed(hypothesis: Hypothesis, rows: int, scope: Sequence[str]) -> NDArray[
 
 def names_of(domain: Domain) -> list[str]:
     return [name for name in domain.names if domain[name].size > 1]
-
-
-def cells(domain: Domain, scope: Sequence[str]) -> int:
-    return math.prod(domain[name].size for name in scope)
 
 
 def _random(attribute: Attribute, count: int, rng: np.random.Generator) -> Conditions:

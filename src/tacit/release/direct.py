@@ -53,7 +53,7 @@ class Direct:
 
     def table(self, marginal: Marginal) -> TableEstimate:
         measured = buyer(self._public, self._curator).measure([marginal], self._price)[0]
-        shape = tuple(self._public.domain[name].size for name in marginal.names)
+        shape = self._public.domain.shape_of(marginal.names)
         facts = Facts("measured", measured.cost, self._confidence, measured.receipt)
         facts = facts.within(quantile(measured.noise, self._confidence))
         return TableEstimate(measured.values.reshape(shape), facts, measured.noise)

@@ -107,7 +107,7 @@ class NoisyHistogram:
         found = [nobody if cell.is_constant else bought.estimate(cell) for cell in cells]
         values = np.array([one.value for one in found], dtype=np.int64)
         facts = replace(bought.estimate(cells[0]).facts, bars=widest([one.facts.bars for one in found]))
-        return TableEstimate(values.reshape([domain[name].size for name in asked.names]), facts)
+        return TableEstimate(values.reshape(domain.shape_of(asked.names)), facts)
 
     def ahead(self) -> Loss:
         return Loss(self._public.total.measure, 0) if self.bought() else self._public.left

@@ -14,7 +14,6 @@ and so does the error bar, because gate and median look at the same sampled data
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -90,7 +89,7 @@ class Voters:
                     raise InvalidQuery(
                         'fractional databases answer linear questions only; sampler="databases" answers others.'
                     )
-                cells = math.prod(self._domain[name].size for name in query.scope)
+                cells = self._domain.size_of(query.scope)
                 samplers.check_tables(cells, self._settings.databases)
 
     def learn(self, measured: Iterable[Measured], entries: int) -> None:

@@ -352,7 +352,7 @@ def measure_around(
     if query.is_constant or query.complement:
         raise InvalidQuery("a table is measured around a query that depends on some attributes, not a complement.")
     table = marginal(public.domain, *query.scope)
-    shape = tuple(public.domain[name].size for name in query.scope)
+    shape = public.domain.shape_of(query.scope)
 
     def told(cells: NDArray[np.int64]) -> FreeAnswer:
         value = answer_from(query, query.scope, cells.reshape(shape), public.rows)

@@ -255,7 +255,7 @@ class Parts:
         more = f"and {len(notes) - MOST_NOTES:,} more notes" if len(notes) > MOST_NOTES else ""
         bars = for_each([one.facts.bars for one in known])
         facts = replace(facts, note=joined((*notes[:MOST_NOTES], more)), bars=bars)
-        shape = tuple(domain[name].size for name in need.names)
+        shape = domain.shape_of(need.names)
         values = np.array([one.value for one in known], dtype=np.int64).reshape(shape)
         return TableEstimate(values, facts, read=None if self._mechanism.learns else self._read)
 

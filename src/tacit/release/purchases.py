@@ -126,7 +126,7 @@ class Purchase:
 
     def spread(self, scope: tuple[str, ...]) -> float:
         """The variance of a table's counts of these attributes."""
-        cells = math.prod(self.domain[name].size for name in scope)
+        cells = self.domain.size_of(scope)
         return variance(self.measured.noise) * self.measured.values.size / cells
 
     def table(self, asked: Marginal) -> TableEstimate | None:

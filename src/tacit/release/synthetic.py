@@ -69,8 +69,8 @@ def counted(one: Measured, domain: Domain, rows: int) -> Measured:
         return one
     trees = (question.first, question.second) if isinstance(question, Product) else (question,)
     names = [tree.name for tree in trees]
-    sizes = [domain[name].size for name in names]
-    if sizes != [domain[name].bins for name in names]:
+    sizes = domain.shape_of(names)
+    if sizes != tuple(domain[name].bins for name in names):
         return one  # values outside the bins share a leaf, or stand in none
     at = np.indices(sizes)
     if isinstance(question, Convolution):
@@ -229,9 +229,9 @@ def distances(domain: Domain, codes: Codes, rows: int, released: Iterable[Measur
 def _table(one: Measured, domain: Domain, tally: Tally, drawn: int, rows: int) -> TableDistance:
     assert isinstance(one.question, Marginal)
     names = one.question.names
-    shape = [domain[name].size for name in names]
+    shape = domain.shape_of(names)
     scope = _scope(one.question)
-    chosen = one.question.where.table(scope, [domain[name].size for name in scope])
+    chosen = one.question.where.table(scope, domain.shape_of(scope))
     beyond = tuple(axis for axis, name in enumerate(scope) if name not in names)
     made = (tally(scope) * chosen).sum(axis=beyond).reshape(shape)
     scale = rows * one.unit
@@ -270,7 +270,7 @@ def _attributes(
             continue
         noise, best = min(told, key=lambda pair: pair[0])
         assert isinstance(best.question, Marginal)
-        shape = [domain[other].size for other in best.question.names]
+        shape = domain.shape_of(best.question.names)
         others = tuple(axis for axis, other in enumerate(best.question.names) if other != name)
         share = best.values.reshape(shape).sum(axis=others) / (rows * best.unit)
         yield _distance(name, tally((name,)) / drawn, share, math.sqrt(noise) / rows, drawn)
@@ -281,7 +281,7 @@ def _single(one: Measured, domain: Domain, tally: Tally, drawn: int, rows: int) 
     scope = one.question.scope
     if not _small(scope, domain):
         return None
-    inside = one.question.table(scope, [domain[name].size for name in scope]) / one.question.unit
+    inside = one.question.table(scope, domain.shape_of(scope)) / one.question.unit
     made = np.array([(tally(scope) * inside).sum() / drawn])
     scale = rows * one.unit
     return _distance("", made, one.values / scale, math.sqrt(variance(one.noise)) / scale, drawn)
@@ -308,7 +308,7 @@ def _scope(question: Marginal) -> tuple[str, ...]:
 
 
 def _small(scope: tuple[str, ...], domain: Domain) -> bool:
-    return math.prod(domain[name].size for name in scope) <= MAX_TABLE
+    return domain.size_of(scope) <= MAX_TABLE
 
 
 def _tally(domain: Domain, codes: Codes) -> Tally:
@@ -317,7 +317,7 @@ def _tally(domain: Domain, codes: Codes) -> Tally:
     @lru_cache(maxsize=64)
     def tally(names: tuple[str, ...]) -> Counts:
         """How many of the made-up rows there are of each combination."""
-        shape = [domain[name].size for name in names]
+        shape = domain.shape_of(names)
         place = np.zeros(len(codes[0]), dtype=np.int64)
         for name, size in zip(names, shape, strict=True):
             place = place * size + columns[name]

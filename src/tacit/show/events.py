@@ -245,7 +245,7 @@ def table(answer: Measured, session: Session) -> Table:
     """A released table as it is, each cell with the error of its own noise."""
     assert isinstance(answer.question, Marginal)
     names = answer.question.names
-    shape = [session.domain[name].size for name in names]
+    shape = session.domain.shape_of(names)
     error = quantile(answer.noise, session.confidence) / answer.unit
     words = describe(answer.question, session.domain)
     return _shown(words, names, answer.values.reshape(shape) / answer.unit, error, answer, session)

@@ -131,5 +131,5 @@ def _whole_groups(query: Query, group: GroupBy, read: Reading) -> bool:
     if group.name not in query.scope:
         return True
     names = [group.name, *(name for name in query.scope if name != group.name)]
-    table = query.table(names, [read.domain[name].size for name in names])
+    table = query.table(names, read.domain.shape_of(names))
     return all((table[part.start : part.stop] == table[part.start]).all() for part in group.parts(read.domain))

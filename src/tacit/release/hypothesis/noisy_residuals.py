@@ -245,7 +245,7 @@ def _components(query: Query, domain: Domain) -> Iterator[Sequence[Component]]:
     factors: Iterable[Factor] = query.factors
     if sum([factor.unit > 1 for factor in query.factors]) > 1:
         # A product of weights is rounded to the grid, so it is taken as the one table that it is.
-        alone = query.core.table(query.scope, [domain[name].size for name in query.scope])
+        alone = query.core.table(query.scope, domain.shape_of(query.scope))
         factors = (Factor(query.scope, alone, query.unit),)
     for factor in factors:
         yield _parts(factor.scope, factor.unit, factor.weights.shape, factor.weights.tobytes())

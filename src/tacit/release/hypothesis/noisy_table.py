@@ -170,7 +170,7 @@ class CellSums:
 
 def half_width_within(query: Query, domain: Domain, noise: Noise, confidence: float) -> int:
     """The error, in grid steps, of the query's answer from the table of its own attributes: before it is bought."""
-    cells = summed(query, query.scope, [domain[name].size for name in query.scope])
+    cells = summed(query, query.scope, domain.shape_of(query.scope))
     return query.unit * quantile_of_sum(noise, cells, confidence, weighted=query.unit > 1)
 
 

@@ -111,7 +111,7 @@ class Drawn:
     ) -> Drawn:
         """`order` lists the domain's axes in the order of the fit."""
         names, known, least = [domain.names[axis] for axis in order], dict(interactions), 1 / rows + 1 / prior.rows
-        shape = tuple(domain[name].size for name in names)
+        shape = domain.shape_of(names)
         codes = {names.index(name): np.array(some) for name, some in zip(prior.attributes, prior.codes, strict=True)}
         codes = {axis: codes[axis] for axis in sorted(codes)}
         counts = np.array(prior.counts, dtype=np.float64)

@@ -212,7 +212,7 @@ def terms_of(measured: Iterable[Measured], domain: Domain, rows: int, order: Seq
 
 def _scopes(question: Residuals, values: NDArray[np.int64], domain: Domain) -> list[tuple[tuple[str, ...], int, Array]]:
     """The attributes of each scope, its weight and its noisy answers."""
-    shapes = [[domain[name].size for name in names] for names in question.scopes]
+    shapes = [domain.shape_of(names) for names in question.scopes]
     ends = np.cumsum([math.prod(shape) for shape in shapes])
     cut = np.split(values.astype(np.float64), ends[:-1])
     return [
@@ -225,7 +225,7 @@ def _whole(one: Measured, domain: Domain) -> tuple[Array | None, tuple[str, ...]
     """The noisy counts of all cells of a table, where that is what was measured."""
     question = one.question
     if isinstance(question, Marginal) and question.where.is_everyone:
-        return one.values.reshape([domain[name].size for name in question.names]) / one.unit, question.names
+        return one.values.reshape(domain.shape_of(question.names)) / one.unit, question.names
     if isinstance(question, Tree) and leaves(domain[question.name]) == domain[question.name].size:
         return node_counts(one.values, question, domain[question.name].size)[-1], (question.name,)
     return None, ()
@@ -247,7 +247,7 @@ def _coarse_levels(one: Measured, tree: Tree, domain: Domain, rows: int, order: 
 
 def _single(key: str, query: Query, share: float, spread: float, domain: Domain, order: Sequence[int]) -> Term:
     axes, by_axis = _axes(query.scope, domain, order)
-    table = query.table(query.scope, [domain[name].size for name in query.scope]) / query.unit
+    table = query.table(query.scope, domain.shape_of(query.scope)) / query.unit
     return Term(key, axes, np.array(share), spread, np.ascontiguousarray(table.transpose(by_axis)))
 
 

@@ -96,7 +96,7 @@ class MultiplicativeWeights:
         span = float(tilts.max() - tilts.min())
         # exp(span * weight) is the wanted factor, up to one that normalising takes away.
         times = math.ceil(span / MAX_TILT)
-        shape = [hypothesis.domain[name].size for name in names]
+        shape = hypothesis.domain.shape_of(names)
         for _ in range(times):
             weights = ((tilts - tilts.min()) / span).reshape(shape)
             hypothesis.scale(Query.weighted(hypothesis.domain, names, weights), span / times)

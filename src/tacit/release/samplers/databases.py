@@ -138,7 +138,7 @@ class Ensemble:
     def tables(self, names: Sequence[str]) -> NDArray[np.int64]:
         """Contingency tables [N, *shape]: how many records of each database have each combination of values."""
         names = [self.domain.resolve(name) for name in names]
-        shape = tuple(self.domain[name].size for name in names)
+        shape = self.domain.shape_of(names)
         cells, number = math.prod(shape), len(self)
         check_tables(cells, number)
         index = _cells(self.codes, self.domain, names) + np.arange(number)[:, None] * cells

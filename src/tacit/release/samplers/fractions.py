@@ -263,9 +263,9 @@ def atoms(domain: Domain, queries: Sequence[Query]) -> Atoms:
         for field in fields:
             everything[field.word] |= _mask(field)
     patterns, sizes = everything[None, :], np.ones(1)
-    for block in sorted(_blocks(domain, queries), key=lambda names: _cells(domain, names)):
+    for block in sorted(_blocks(domain, queries), key=domain.size_of):
         if not any(set(block).intersection(factor.scope) for query in queries for factor in query.factors):
-            sizes = sizes * _cells(domain, block)
+            sizes = sizes * domain.size_of(block)
         else:
             patterns, sizes = _merge(patterns, sizes, *_block_patterns(domain, block, layout, everything))
     return Atoms(domain, tuple(queries), patterns, sizes)
@@ -309,20 +309,16 @@ def _blocks(domain: Domain, queries: Sequence[Query]) -> list[tuple[str, ...]]:
     return [tuple(name for name in domain.names if name in block) for block in blocks]
 
 
-def _cells(domain: Domain, names: Sequence[str]) -> int:
-    return math.prod(domain[name].size for name in names)
-
-
 def _block_patterns(
     domain: Domain, names: Sequence[str], layout: Sequence[tuple[Query, list[_Field]]], everything: Words
 ) -> tuple[Words, Array]:
     """The distinct patterns of a block's cells, and how many cells have each."""
-    cells = _cells(domain, names)
+    cells = domain.size_of(names)
     if cells > MAX_BLOCK:
         raise InvalidQuery(
             f"tables tie {', '.join(names)} together, {cells:,} cells; at most {MAX_BLOCK:,} can be listed."
         )
-    shape = [domain[name].size for name in names]
+    shape = domain.shape_of(names)
     columns = [np.full(shape, word, dtype=np.uint64) for word in everything]
     for query, fields in layout:
         for factor in query.factors:

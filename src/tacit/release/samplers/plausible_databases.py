@@ -67,7 +67,7 @@ def plausible(
     codes = np.stack(found.hypothesis.draw(records, rng, even=True)).astype(kind)
     uncertain = {one.names: one for one in _uncertain(found, domain, rows)}
     largest = max(2, records // _RECORDS_A_CELL)
-    tables = [names for names in _scopes(domain, uncertain) if _cells(domain, names) <= largest]
+    tables = [names for names in _scopes(domain, uncertain) if domain.size_of(names) <= largest]
     base = np.full((1, records), 1 / records)
     for _ in range(FIT_SWEEPS):
         for names in reversed(tables):  # the small ones last, which are to be met best
@@ -76,7 +76,7 @@ def plausible(
     drawn = {
         names: _deviation(one, base[0], domain, codes, databases, rng)
         for names, one in uncertain.items()
-        if _cells(domain, names) <= largest
+        if domain.size_of(names) <= largest
     }
     widest = [names for names in drawn if not any(set(names) < set(other) for other in drawn)]
     weights = np.repeat(base, databases, axis=0)
@@ -169,9 +169,5 @@ def _rake_all(weights: Array, where: Places, targets: Array) -> None:
 
 
 def _table(weights: Array, where: Places, domain: Domain, names: Sequence[str]) -> Array:
-    shape = [domain[name].size for name in names]
+    shape = domain.shape_of(names)
     return np.asarray(np.bincount(where, weights=weights, minlength=math.prod(shape)).reshape(shape))
-
-
-def _cells(domain: Domain, names: Sequence[str]) -> int:
-    return math.prod(domain[name].size for name in names)

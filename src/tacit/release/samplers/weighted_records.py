@@ -97,11 +97,11 @@ class Weighted:
         """The answer of each database, as a fraction. The way to it depends on the question alone."""
         if isinstance(question, Statistic):
             return _evaluated(question, self.tables(question.scope))
-        core, cells = question.core, self._cells(question.scope)
+        core, cells = question.core, self.domain.size_of(question.scope)
         if core.is_constant:
             values = np.full(len(self), int(core.table((), ())) / core.unit)
         elif cells <= _LISTED:
-            weights = core.table(core.scope, self._shape(core.scope)).ravel() / core.unit
+            weights = core.table(core.scope, self.domain.shape_of(core.scope)).ravel() / core.unit
             values = (self.tables(core.scope).reshape(len(self), -1) * weights).sum(axis=1)
         else:
             inside = self._inside(core)
@@ -116,7 +116,7 @@ class Weighted:
         if scope in self._kept:
             return self._kept[scope]
         found = self._table(scope)
-        if self._cells(scope) <= _LISTED:
+        if self.domain.size_of(scope) <= _LISTED:
             while self._kept and sum(one.size for one in self._kept.values()) + found.size > _KEPT:
                 self._kept.pop(next(iter(self._kept)))  # the oldest
             self._kept[scope] = found
@@ -169,18 +169,12 @@ class Weighted:
         return places(self.domain, self.codes, names)
 
     def _table(self, scope: tuple[str, ...]) -> Array:
-        cells = self._cells(scope)
+        cells = self.domain.size_of(scope)
         check_tables(cells, len(self))
         found = np.zeros((len(self), cells))
         where = self.places(scope)
         shared_out(len(self), lambda *part: tabulate(self.weights, where, found, *part))
-        return found.reshape(len(self), *self._shape(scope))
-
-    def _shape(self, names: Sequence[str]) -> tuple[int, ...]:
-        return tuple(self.domain[name].size for name in names)
-
-    def _cells(self, names: Sequence[str]) -> int:
-        return math.prod(self._shape(names))
+        return found.reshape(len(self), *self.domain.shape_of(scope))
 
     def _inside(self, query: Query) -> Array:
         """The weight that a query without complement gives each record, from 0 to 1."""
@@ -226,7 +220,7 @@ class Weighted:
         before = self.tables(statistic.scope).reshape(len(self), -1)
         if before.shape[1] > _TRIED:
             raise InvalidQuery(f"a statistic of {before.shape[1]:,} cells is not learned.")
-        shape, now = (-1, *self._shape(statistic.scope)), before.copy()
+        shape, now = (-1, *self.domain.shape_of(statistic.scope)), before.copy()
         close = max(ROUNDING, 1e-3 * float(np.abs(targets).max(initial=0.0)))
         for step in range(_STEPS):
             gaps = targets - _evaluated(statistic, now.reshape(shape))
