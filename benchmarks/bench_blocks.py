@@ -45,7 +45,7 @@ from tacit.blocks.series import Series
 from tacit.exact.price import total
 from tacit.model.ask import Count
 from tacit.model.query import Query
-from tacit.release.group_plan import expected_error, planned
+from tacit.release.groups import expected_error, planned
 
 BUDGET = tacit.Budget(epsilon=1.0, delta=1e-9)
 MONTHS, QUESTIONS = 12, 200

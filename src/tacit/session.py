@@ -30,8 +30,7 @@ from tacit.questions import Asked
 from tacit.release.answering import bar_to_expect, combine, parts
 from tacit.release.dial import wanted
 from tacit.release.estimate import Answerer, Estimate, repeated
-from tacit.release.evidence import Setting, one_answer
-from tacit.release.need import Need, Part
+from tacit.release.evidence import Need, Part, Setting, one_answer
 from tacit.release.parts import Parts
 from tacit.release.public import Public
 from tacit.standing import Standing

@@ -34,8 +34,7 @@ from tacit.model.table import Answers, Listing, Table
 from tacit.model.workload import Marginal
 from tacit.release.answering import combine, parts
 from tacit.release.estimate import Estimate, TableEstimate
-from tacit.release.evidence import Setting
-from tacit.release.need import Need, Part
+from tacit.release.evidence import Need, Part, Setting
 
 DOMAIN = Domain(
     {

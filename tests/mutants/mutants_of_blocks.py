@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutant import plant
 
 _BLOCK, _MANIFEST, _LEDGERS, _TERMS = "model/block.py", "owner/manifest.py", "blocks/ledgers.py", "blocks/terms.py"
-_WINDOW, _GROUPS, _SERVED = "release/window.py", "release/groups.py", "serve/series.py"
+_WINDOW, _GROUPS, _SERVED = "release/block_parts.py", "release/groups.py", "serve/series.py"
 _PAYMENTS = "blocks/payments.py"
 _BUDGETS = "blocks/budgets.py"
 _EXTENDED = "test_series_extension.py::test_every_block_and_those_to_come_have_the_new_budget"

@@ -21,7 +21,7 @@ from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
 from tacit.model.workload import GRAIN, Convolution, Marginal, Product, Strategy, Tree, marginal
 from tacit.release import range_parts
-from tacit.release.need import RangesOf
+from tacit.release.evidence import RangesOf
 from tacit.release.purchases import Purchase, split
 from tacit.release.ranges.flat_table import FlatTable
 

@@ -13,8 +13,7 @@ from tacit.exact.price import total
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.release.group_plan import PAYS, expected_error, planned
-from tacit.release.groups import ALONE, WHOLE, BlockGroup, Levels, Taken, runs
+from tacit.release.groups import ALONE, PAYS, WHOLE, BlockGroup, Levels, Taken, expected_error, planned, runs
 
 DOMAIN = Domain({"age": integer(0, 9), "ill": integer(0, 1), "stay": integer(0, 9)})
 GAUSSIAN, PURE = total(Budget(epsilon=1.0, delta=1e-9)), total(Budget(epsilon=1.0))

@@ -11,7 +11,7 @@ import tacit
 from tacit.owner.shelf import MOST, Shelf
 from tacit.release import iterative, warm_start
 from tacit.release.hypothesis import fit_mixture
-from tacit.release.hypothesis.kept_fit import packed, unpacked
+from tacit.release.warm_start import packed, unpacked
 
 QUESTIONS = [
     "SELECT COUNT(*) FROM data WHERE a = 1 AND b < 5",

@@ -15,7 +15,7 @@ import tacit
 from support import once
 from tacit.errors import ConfigError, InvalidQuery, LedgerError
 from tacit.model.query import Query
-from tacit.release import table_start as table_start_module
+from tacit.release import knowledge as knowledge_module
 from tacit.release import warm_start as warm_start_module
 from tacit.release.iterative import Weights
 from tacit.release.online import Online
@@ -141,7 +141,7 @@ def test_a_replay_reads_what_was_bought_and_chooses_nothing(
     # A later version may think of other tables and other prices: what was bought is as it was.
     for what in ("allocation", "wanted", "_buy"):
         monkeypatch.setattr(warm_start_module, what, buys_again)
-    monkeypatch.setattr(table_start_module, "warm_start", buys_again)
+    monkeypatch.setattr(knowledge_module, "warm_start", buys_again)
     reading = tacit.read(tmp_path / "p.jsonl")
     assert all((one == two).all() for one, two in zip(reading.arrays(), arrays, strict=True))
     with start(tmp_path, **changes) as session:

@@ -16,11 +16,10 @@ from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
-from tacit.release.block_parts import BlockTerms, Blockwise
+from tacit.release.block_parts import BlockTerms, Blockwise, in_steps, paid, summed
 from tacit.release.estimate import Ceiling, Centre, Estimate, TableEstimate
 from tacit.release.groups import BlockGroup, Taken
 from tacit.release.hypothesis.noise_sum import Draws, width_of_all
-from tacit.release.window import in_steps, paid, summed
 
 CONFIDENCE = 0.95
 FREE = Loss("gdp", 0)

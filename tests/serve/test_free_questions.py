@@ -21,7 +21,7 @@ from support import PATIENCE
 from tacit.errors import InvalidQuery, TacitError, WouldSpend
 from tacit.model.status import DryRun
 from tacit.model.workload import Product
-from tacit.release.need import Need, RangesOf
+from tacit.release.evidence import Need, RangesOf
 from tacit.release.parts import Parts
 from tacit.serve import dataset, make_key
 from tacit.serve.dataset import Dataset, ServerLock

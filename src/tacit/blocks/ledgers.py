@@ -32,8 +32,7 @@ from tacit.model.status import Extension
 from tacit.owner.manifest import FOLDER, Block, GroupLedger, Manifest
 from tacit.owner.opening import BlockRows, choose, open_session
 from tacit.owner.terms import MadeWith, reopen
-from tacit.release.group_plan import expected_error, planned
-from tacit.release.groups import ALONE, BlockGroup, Levels, Taken
+from tacit.release.groups import ALONE, BlockGroup, Levels, Taken, expected_error, planned
 from tacit.session import Session
 from tacit.store.file import make_folder
 from tacit.trusted.records import Records

@@ -33,10 +33,9 @@ from tacit.release.answering import combine, parts
 from tacit.release.block_parts import BlockTerms, Blockwise
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Estimate
-from tacit.release.evidence import FEW, Setting
+from tacit.release.evidence import FEW, Need, Part, Setting
 from tacit.release.groups import BlockGroup
 from tacit.release.mechanisms import Choice
-from tacit.release.need import Need, Part
 from tacit.session import Session
 
 MOST_KEPT = 200_000  # answers of blocks that are kept in memory

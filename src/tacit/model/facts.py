@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tacit.model.budget import Loss
 
 Source = Literal["measured", "hypothesis", "repeat", "public"]
-_NEWEST_FIRST: tuple[Source, ...] = ("measured", "hypothesis", "repeat", "public")
+NEWEST_FIRST: tuple[Source, ...] = ("measured", "hypothesis", "repeat", "public")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Facts:
 
         A receipt seals all entries before it, so the latest one covers every part.
         """
-        source = min((part.source for part in parts), key=_NEWEST_FIRST.index)
+        source = min((part.source for part in parts), key=NEWEST_FIRST.index)
         cost = Loss(parts[0].cost.measure, sum(part.cost.atoms for part in parts))
         receipts = [part.receipt for part in parts if part.receipt is not None]
         latest = max(receipts, key=lambda receipt: receipt.entry, default=None)

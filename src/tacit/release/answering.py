@@ -37,8 +37,7 @@ from tacit.model.table import Answers, Table
 from tacit.model.workload import Marginal
 from tacit.release import composition, curves, statement
 from tacit.release.estimate import TableEstimate
-from tacit.release.evidence import Found, Setting, answer_to, need_of_table, once
-from tacit.release.need import Need
+from tacit.release.evidence import Found, Need, Setting, answer_to, need_of_table, once
 
 
 def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:

@@ -24,6 +24,10 @@ from tacit.release.evidence import (
     MAX_SEPARATE,
     Floats,
     Found,
+    Interval,
+    Need,
+    RangesOf,
+    Released,
     Setting,
     answer_to,
     facts_of,
@@ -32,7 +36,6 @@ from tacit.release.evidence import (
     sure,
     with_widest,
 )
-from tacit.release.need import Interval, Need, RangesOf, Released
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.flat_table import FlatTable
 from tacit.release.ranges.rectangles import Rectangles

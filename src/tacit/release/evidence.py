@@ -1,6 +1,6 @@
-"""What answers are put together from: what is public about a session, the parts found, and what several of them say.
+"""What answers need, what is found for it, what is public about a session, and what several parts say together.
 
-Used by `answering`, `curves` and `composition` alone, except for `Setting` and `one_answer`.
+`answering` says which needs a question has, and `parts` fetches or prices them.
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
+from tacit.model.aggregate import RANGE_SHARE
 from tacit.model.answer import Answer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
@@ -23,16 +24,51 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import MAX_ANSWERS, Marginal
-from tacit.release.estimate import Estimate
+from tacit.release.estimate import Estimate, TableEstimate
 from tacit.release.hypothesis.noisy_table import weighted_width
-from tacit.release.need import Need, Part
+from tacit.release.purchases import Ranged
 
 T = TypeVar("T")
 Floats = NDArray[np.float64]
-Found = Mapping[Need, Part]
+Interval = tuple[int, int]
 FEW = 3  # from this many questions on, one table is the better bargain where every question has fresh noise
 MAX_SEPARATE = 2_000  # questions that one value, or one column of values, is made of
 _ALL = re.compile(all_of(0).replace("0", "[0-9,]+"))
+
+
+@dataclass(frozen=True)
+class RangesOf:
+    """All ranges of one ordered attribute, or of two: from what is bought already or, with a share, from a release.
+
+    The release is bought for that share of the budget; without a share, for the usual one, where nothing tells the
+    ranges yet. `intervals` are those of them that are counts of their own: first bin, and the bin after the last.
+    """
+
+    names: tuple[str, ...]
+    share: float | None
+    intervals: tuple[Interval, ...] = ()
+    strategy: str | None = None  # a name of `ranges.choice.LADDER`; the best one without it
+
+    def loss(self, total: Loss) -> Loss:
+        return Loss(total.measure, int(total.atoms * (RANGE_SHARE if self.share is None else self.share)))
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """What one release says about all ranges, the facts about it, and why it was measured this way.
+
+    `told` has the intervals that something else had told before: these answers stay.
+    """
+
+    ranges: Ranged
+    facts: Facts
+    why: str = ""
+    told: Mapping[Interval, Estimate] = field(default_factory=dict)
+
+
+Need = Query | Statistic | Marginal | RangesOf
+Part = Estimate | TableEstimate | Released
+Found = Mapping[Need, Part]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from tacit.model.workload import Marginal, marginal
 from tacit.release.hypothesis.cell_weights import MAX_CELLS, Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.noisy_table import half_width_within
-from tacit.release.knowledge import Guesses
+from tacit.release.knowledge import Guesses, TableStart
 from tacit.release.offline import learn
 from tacit.release.online import Online
 from tacit.release.online_terms import Terms
@@ -28,7 +28,6 @@ from tacit.release.public import Public
 from tacit.release.recall import expected_noise
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.settings import IterativeSettings
-from tacit.release.table_start import TableStart
 from tacit.release.warm_start import AnyFit, Progress, WarmStart, fit_all, fit_name, kept_fit, mean_size
 
 if TYPE_CHECKING:

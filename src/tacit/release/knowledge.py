@@ -1,20 +1,28 @@
-"""What the online loop asks of whatever it teaches: what is known, and what it guesses."""
+"""What the online loop teaches: what is known, what that guesses, and what is bought before the first guess."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InvalidQuery
+from tacit.model.budget import Loss
 from tacit.model.entry import Measured
 from tacit.model.query import Query
 from tacit.model.request import Lens
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
-from tacit.release.warm_start import WarmStart
+from tacit.release.base import Base, certify
+from tacit.release.public import Public
+from tacit.release.warm_start import Progress, WarmStart, recalled, warm_start
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,3 +70,72 @@ class Knowledge(Protocol):
     def arrays(self) -> Iterable[NDArray[Any]]:
         """All that is known, in numbers whose bits can be compared."""
         ...
+
+
+class TableStart:
+    """Noisy tables for the loss `warm` at most, and for `sure` a certificate of the hypothesis that fits them.
+
+    With a certificate the hypothesis is a `base`, which answers for itself from then on. `cost` is what was paid for
+    all of it: this much is certainly not spent on gates.
+    """
+
+    def __init__(
+        self,
+        public: Public,
+        curator: Curator | None,
+        knowledge: Knowledge,
+        warm: Loss,
+        sure: Loss,
+        confidence: float,
+        progress: Progress | None,
+    ) -> None:
+        self._public, self._curator, self._knowledge = public, curator, knowledge
+        self._warm, self._sure = warm, sure
+        self._confidence, self._progress, self._made = confidence, progress, False
+        self.cost = self._nothing = Loss(warm.measure, 0)
+        self._base: Base | None = None
+        self._found: WarmStart | None = None
+
+    @property
+    def base(self) -> Base | None:
+        """What was bought and certified, here or in another process."""
+        if not self._made and self.bought():
+            with suppress(InvalidQuery):  # a start that was cut off is made by whoever may buy the rest
+                self.make(buy=False)
+        return self._base
+
+    def ahead(self) -> Loss:
+        """What it would cost at most if it were bought now; nothing if it was bought."""
+        if self._made or self.bought() or not self._warm + self._sure <= self._public.left:
+            return self._nothing
+        return self._warm + self._sure
+
+    def bought(self) -> bool:
+        """Whether it was bought, or a part of it."""
+        return any(one.start is not None for one in self._public.released())
+
+    def make(self, *, buy: bool) -> Loss:
+        """Have it ready for the first guess, buying it (or refusing to) where that is still to do; what was paid."""
+        if self._made:
+            return self._nothing
+        before, found = self._public.spent, self._found
+        if found is None:
+            found = recalled(self._public, progress=self._progress)
+        if found is None:
+            begun = self.bought()
+            if not buy and not (begun and self._curator is None):
+                raise InvalidQuery("nothing is published yet to make rows from: start the session.")
+            if not begun and not self._warm <= self._public.left:
+                self._knowledge.note = "there was too little left for the warm start"
+                self._made = True
+                return self._nothing
+            found = warm_start(self._public, self._curator, loss=self._warm, progress=self._progress)
+        if self._found is None:  # once: what is learned after it stays learned
+            self._knowledge.start_from(found, tables=not self._sure.atoms)
+            self._found = found
+        self._base = certify(self._public, self._curator if buy else None, found, self._sure, self._confidence)
+        bought = [*found.measured, *(() if self._base is None else self._base.certificates)]
+        self.cost = Loss(self._warm.measure, sum(one.cost.atoms for one in bought))
+        # A start that was cut off before its certificate is made once more, by whoever may buy that.
+        self._made = buy or self._base is not None or not self._sure.atoms or self._curator is None
+        return self._public.spent - before

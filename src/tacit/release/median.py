@@ -32,12 +32,11 @@ from tacit.model.workload import Marginal
 from tacit.release import samplers
 from tacit.release.hypothesis.cell_weights import MAX_CELLS
 from tacit.release.hypothesis.mixture import MAX_VALUES
-from tacit.release.knowledge import Guesses
+from tacit.release.knowledge import Guesses, TableStart
 from tacit.release.online import Online
 from tacit.release.online_terms import Terms
 from tacit.release.public import Public
 from tacit.release.settings import MedianSettings
-from tacit.release.table_start import TableStart
 from tacit.release.warm_start import Progress, WarmStart
 
 if TYPE_CHECKING:  # the samplers bring numba and scipy along: half a second, and only where there is voting

@@ -27,12 +27,11 @@ from tacit.model.workload import Marginal, marginal
 from tacit.release.base import Base
 from tacit.release.estimate import Estimate, of_stored
 from tacit.release.hypothesis.noisy_table import answer_from, half_width_within
-from tacit.release.knowledge import Guesses, Knowledge
+from tacit.release.knowledge import Guesses, Knowledge, TableStart
 from tacit.release.online_terms import Terms, farthest
 from tacit.release.public import Public, Unchecked, past
 from tacit.release.purchases import split
 from tacit.release.recall import Recall, buyer, expected_noise
-from tacit.release.table_start import TableStart
 from tacit.store.chain import Mark
 
 if TYPE_CHECKING:

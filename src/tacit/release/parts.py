@@ -21,7 +21,7 @@ from tacit.model.status import DryRun
 from tacit.model.workload import Marginal
 from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, for_each, of_stored, repeated
-from tacit.release.need import Need, Part, RangesOf
+from tacit.release.evidence import Need, Part, RangesOf
 from tacit.release.public import Public
 from tacit.release.purchases import Bought, Purchase
 from tacit.release.range_parts import RangeParts

@@ -16,7 +16,7 @@ from tacit.model.facts import Facts, joined
 from tacit.model.query import Query
 from tacit.model.workload import Strategy, leaves, marginal
 from tacit.release.estimate import Answerer, Estimate
-from tacit.release.need import Interval, RangesOf, Released
+from tacit.release.evidence import Interval, RangesOf, Released
 from tacit.release.public import Public
 from tacit.release.purchases import Bought, Purchase, Ranged
 from tacit.release.ranges.choice import choose, rung, signal

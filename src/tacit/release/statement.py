@@ -27,8 +27,7 @@ from tacit.model.select import Select
 from tacit.model.span import Spans, Texts, Values, Verdicts, Wholes
 from tacit.model.table import Listing, Row
 from tacit.release import composition
-from tacit.release.evidence import Found, Setting, facts_of, with_widest
-from tacit.release.need import Need
+from tacit.release.evidence import Found, Need, Setting, facts_of, with_widest
 
 Single = Callable[[Aggregate], Answer]  # the answer to a value of all rows
 Noted = list[str]
