@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.model.budget import Loss
 from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
@@ -20,7 +19,7 @@ from tacit.model.workload import Marginal, marginal
 from tacit.release.hypothesis.cell_weights import MAX_CELLS, Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.noisy_table import half_width_within
-from tacit.release.knowledge import Guesses, TableStart
+from tacit.release.knowledge import Guesses
 from tacit.release.offline import learn
 from tacit.release.online import Online
 from tacit.release.online_terms import Terms
@@ -172,21 +171,10 @@ def iterative(
     confidence: float,
     progress: Progress | None = None,
 ) -> Online[Weights]:
-    """The mechanism, from public parameters.
+    """The mechanism: see `Online`."""
 
-    `progress` is told how many steps of the warm start are done, and of how many at most.
-    """
-    total = public.divided
-    start, sure = (Loss(total.measure, int(total.atoms * share)) for share in (settings.warm, settings.certify))
-    people, rest = public.rows_per_person, total - start - sure
-    terms = Terms.of(rest, hits=settings.hits, confidence=confidence, rows_per_person=people)
-    alpha = min(1.0, terms.threshold(settings.questions) / public.rows)
-    rule = MultiplicativeWeights(public.domain, alpha, tolerance=alpha / 2)
+    def know(terms: Terms) -> Weights:
+        alpha = min(1.0, terms.threshold(settings.questions) / public.rows)
+        return Weights(public, MultiplicativeWeights(public.domain, alpha, tolerance=alpha / 2), terms)
 
-    def begin() -> tuple[Weights, TableStart | None]:
-        weights = Weights(public, rule, terms)
-        if not start.atoms:
-            return weights, None
-        return weights, TableStart(public, curator, weights, start, sure, confidence, progress)
-
-    return Online(public, curator, begin, terms, questions=settings.questions, halt=settings.halt, at_once=AT_ONCE)
+    return Online(public, curator, know, settings, confidence, progress, at_once=AT_ONCE)

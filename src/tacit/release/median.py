@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import quantile
@@ -32,7 +31,7 @@ from tacit.model.workload import Marginal
 from tacit.release import samplers
 from tacit.release.hypothesis.cell_weights import MAX_CELLS
 from tacit.release.hypothesis.mixture import MAX_VALUES
-from tacit.release.knowledge import Guesses, TableStart
+from tacit.release.knowledge import Guesses
 from tacit.release.online import Online
 from tacit.release.online_terms import Terms
 from tacit.release.public import Public
@@ -213,16 +212,10 @@ def median(
     confidence: float,
     progress: Progress | None = None,
 ) -> Online[Voters]:
-    """The mechanism, from public parameters. `progress` is told of the steps of its start."""
-    total, people = public.divided, public.rows_per_person
-    start, sure = (Loss(total.measure, int(total.atoms * share)) for share in (settings.warm, settings.certify))
-    terms = Terms.of(total - start - sure, hits=settings.hits, confidence=confidence, rows_per_person=people)
+    """The mechanism: see `Online`."""
 
-    def begin() -> tuple[Voters, TableStart | None]:
+    def know(terms: Terms) -> Voters:
         shown = terms.shown(terms.threshold(settings.questions))
-        voters = Voters(public.domain, public.rows, shown, settings, progress)
-        if not start.atoms:
-            return voters, None
-        return voters, TableStart(public, curator, voters, start, sure, confidence, progress)
+        return Voters(public.domain, public.rows, shown, settings, progress)
 
-    return Online(public, curator, begin, terms, questions=settings.questions, halt=settings.halt, at_once=AT_ONCE)
+    return Online(public, curator, know, settings, confidence, progress, at_once=AT_ONCE)

@@ -32,6 +32,8 @@ from tacit.release.online_terms import Terms, farthest
 from tacit.release.public import Public, Unchecked, past
 from tacit.release.purchases import split
 from tacit.release.recall import Recall, buyer, expected_noise
+from tacit.release.settings import IterativeSettings
+from tacit.release.warm_start import Progress
 from tacit.store.chain import Mark
 
 if TYPE_CHECKING:
@@ -66,19 +68,27 @@ class Online(Generic[K]):
         self,
         public: Public,
         curator: Curator | None,
-        begin: Callable[[], tuple[K, TableStart | None]],
-        terms: Terms,
+        know: Callable[[Terms], K],
+        settings: IterativeSettings,
+        confidence: float,
+        progress: Progress | None,
         *,
-        questions: int,
-        halt: bool = False,
         at_once: int,
     ) -> None:
-        """`begin`: what is known before anything is bought. `at_once`: how many questions are best guessed together."""
-        self._public, self._curator, self._begin = public, curator, begin
-        self._questions, self._halt, self._at_once = questions, halt, at_once
+        """From public parameters. `progress` is told how many steps of the start are done, and of how many at most.
+
+        know: what is known before anything is bought. at_once: how many questions are best guessed together.
+        """
+        self._public, self._curator, self._know, self._progress = public, curator, know, progress
+        self._questions, self._halt, self._at_once = settings.questions, settings.halt, at_once
+        total = public.divided
+        warm, sure = (Loss(total.measure, int(total.atoms * share)) for share in (settings.warm, settings.certify))
+        self._warm, self._sure = warm, sure
+        self.terms = Terms.of(
+            total - warm - sure, hits=settings.hits, confidence=confidence, rows_per_person=public.rows_per_person
+        )
         self._nothing, self._read_to = Loss(public.total.measure, 0), 0
         self._opened_before = dict[int, int]()  # how many gates were, by an entry that raised the budget
-        self.terms = terms
         self._bars: tuple[object, tuple[Bar, ...]] = None, ()  # what the last gate promised, and for what it holds
         self._open: Gate | None = None  # the gate that let the last answers pass, while nothing else was written since
         self._restart()
@@ -307,8 +317,11 @@ class Online(Generic[K]):
         return estimate
 
     def _restart(self) -> None:
-        knowledge, self._start = self._begin()
-        self.knowledge: K = knowledge
+        self.knowledge: K = self._know(self.terms)
+        self._start: TableStart | None = None
+        if self._warm.atoms:
+            bought = self._warm, self._sure, self.terms.confidence
+            self._start = TableStart(self._public, self._curator, self.knowledge, *bought, self._progress)
         self._read_to = 0
         self._left = 0  # atoms, by the last look and less what was paid since
         self._limits: Spendable | None = None  # by the last look: they change by entries alone
