@@ -150,6 +150,11 @@ def _laplace_sum(b: float, terms: int, miss: float) -> int:
 
 
 def _laplace_sum_chernoff(b: float, terms: int, miss: float) -> int:
+    return max(0, math.ceil(laplace_chernoff(b, terms, miss, close=1e-10) * (1 + 1e-12)) - 1)
+
+
+def laplace_chernoff(b: float, terms: float, miss: float, *, close: float) -> float:
+    """Chernoff's bar of a sum of Laplace draws, by the best share, up to `close`; `terms` may be a sum of squares."""
     from scipy.optimize import minimize_scalar
 
     log_p = math.log(-math.expm1(-1 / b))
@@ -159,9 +164,9 @@ def _laplace_sum_chernoff(b: float, terms: int, miss: float) -> int:
         return (terms * log_m + math.log(2 / miss)) * b / share
 
     best = minimize_scalar(
-        lambda share: half_width(float(share)), bounds=(1e-9, 1 - 1e-9), method="bounded", options={"xatol": 1e-10}
+        lambda share: half_width(float(share)), bounds=(1e-9, 1 - 1e-9), method="bounded", options={"xatol": close}
     )
-    return max(0, math.ceil(float(best.fun) * (1 + 1e-12)) - 1)
+    return float(best.fun)
 
 
 def _laplace_mixture(p: float, terms: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -28,7 +28,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from tacit.model.noise_law import Noise, quantile_of_sum
+from tacit.model.noise_law import Noise, laplace_chernoff, quantile_of_sum
 
 _NORMAL = NormalDist()
 _DEVIATIONS = 3.0  # of the added noise, that a bar allows for
@@ -151,17 +151,8 @@ def _allowed(miss: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _laplace(scale: float, terms: float, miss: float) -> float:
-    """The bar of a sum whose largest weight is 1 and whose squares are `terms`; every t gives a valid one."""
-    from scipy.optimize import minimize_scalar
-
-    log_p = math.log(-math.expm1(-1 / scale))
-
-    def bar(share: float) -> float:  # t = share / scale; see `noise_law.quantile_of_sum`
-        log_m = 2 * log_p - math.log(math.expm1((share - 1) / scale) * math.expm1(-(share + 1) / scale))
-        return (terms * log_m + math.log(2 / miss)) * scale / share
-
-    found = minimize_scalar(lambda share: bar(float(share)), bounds=(1e-9, 1 - 1e-9), method="bounded")
-    return float(found.fun) * _UP
+    """The bar of a sum whose largest weight is 1 and whose squares are `terms`."""
+    return laplace_chernoff(scale, terms, miss, close=1e-5) * _UP
 
 
 def _few(terms: int) -> int:
