@@ -36,7 +36,7 @@ from tacit.release.evidence import (
     sure,
     with_widest,
 )
-from tacit.release.ranges.distribution import Distribution
+from tacit.release.ranges.distribution import Distribution, Located, located
 from tacit.release.ranges.flat_table import FlatTable
 from tacit.release.ranges.rectangles import Rectangles
 
@@ -230,15 +230,14 @@ def quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> Quanti
     released = release_of(ask.name, ask.share, found) if ask.from_ranges else None
     if released is not None:
         assert not isinstance(released.ranges, Rectangles)
-        located = released.ranges.quantile(ask.q)
-        at, first, last = located.bin, located.first, located.last
-        facts = released.facts.within(released.ranges.half_width)
+        at, facts = released.ranges.quantile(ask.q), released.facts.within(released.ranges.half_width)
     else:
-        at, first, last, facts = _located(ask, found, setting)
-    return QuantileAnswer(text, ask.q, label(at), label(first), label(last), facts, (label(0), label(bins - 1)))
+        at, facts = _located(ask, found, setting)
+    places = label(at.bin), label(at.first), label(at.last)
+    return QuantileAnswer(text, ask.q, *places, facts, (label(0), label(bins - 1)))
 
 
-def _located(ask: Quantile, found: Found, setting: Setting) -> tuple[int, int, int, Facts]:
+def _located(ask: Quantile, found: Found, setting: Setting) -> tuple[Located, Facts]:
     """The bin that holds a quantile under a condition, the first and the last that could, and the facts.
 
     The bin that truly holds it stays in the interval if two bars hold: that of the rank before it and that of the rank
@@ -265,8 +264,4 @@ def _located(ask: Quantile, found: Found, setting: Setting) -> tuple[int, int, i
         bars = np.array([0.0, *errors]) + ask.q * errors[-1]
         facts = facts_of(needs, found, sure(3, setting.confidence), setting)
     rank = counts - ask.q * counts[-1]
-    at = min(int(np.argmax(rank[1:] >= 0)), bins - 1) if (rank[1:] >= 0).any() else bins - 1
-    low, high = rank - bars, rank + bars
-    low[0] = min(low[0], -math.ulp(0.0))  # before the first bin nobody has come, for certain
-    could = np.append(np.flatnonzero((low[:-1] < 0) & (high[1:] >= 0)), at)
-    return at, int(could.min()), int(could.max()), with_widest(facts, bars.tolist(), needs, found)
+    return located(rank, rank - bars, rank + bars), with_widest(facts, bars.tolist(), needs, found)

@@ -17,6 +17,7 @@ from tacit.model.request import Distance
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, marginal
 from tacit.release.hypothesis.cell_weights import MAX_CELLS, Dense
+from tacit.release.hypothesis.fit import Progress
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.knowledge import Guesses
@@ -27,7 +28,7 @@ from tacit.release.public import Public
 from tacit.release.recall import expected_noise
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.settings import IterativeSettings
-from tacit.release.warm_start import AnyFit, Progress, WarmStart, fit_all, fit_name, kept_fit, mean_size
+from tacit.release.warm_start import AnyFit, WarmStart, fit_all, fit_name, kept_fit, mean_size
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator

@@ -18,8 +18,9 @@ from tacit.model.request import Lens
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.base import Base, certify
+from tacit.release.hypothesis.fit import Progress
 from tacit.release.public import Public
-from tacit.release.warm_start import Progress, WarmStart, recalled, warm_start
+from tacit.release.warm_start import WarmStart, recalled, warm_start
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator

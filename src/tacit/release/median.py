@@ -30,13 +30,14 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release import samplers
 from tacit.release.hypothesis.cell_weights import MAX_CELLS
+from tacit.release.hypothesis.fit import Progress
 from tacit.release.hypothesis.mixture import MAX_VALUES
 from tacit.release.knowledge import Guesses
 from tacit.release.online import Online
 from tacit.release.online_terms import Terms
 from tacit.release.public import Public
 from tacit.release.settings import MedianSettings
-from tacit.release.warm_start import Progress, WarmStart
+from tacit.release.warm_start import WarmStart
 
 if TYPE_CHECKING:  # the samplers bring numba and scipy along: half a second, and only where there is voting
     from tacit.release.samplers.databases import Ensemble

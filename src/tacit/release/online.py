@@ -26,6 +26,7 @@ from tacit.model.status import Extension
 from tacit.model.workload import Marginal, marginal
 from tacit.release.base import Base
 from tacit.release.estimate import Estimate, of_stored
+from tacit.release.hypothesis.fit import Progress
 from tacit.release.hypothesis.noisy_table import answer_from, half_width_within
 from tacit.release.knowledge import Guesses, Knowledge, TableStart
 from tacit.release.online_terms import Terms, farthest
@@ -33,7 +34,6 @@ from tacit.release.public import Public, Unchecked, past
 from tacit.release.purchases import split
 from tacit.release.recall import Recall, buyer, expected_noise
 from tacit.release.settings import IterativeSettings
-from tacit.release.warm_start import Progress
 from tacit.store.chain import Mark
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from tacit.model.residuals import Residuals
 from tacit.model.workload import Marginal, Tree, leaves
 from tacit.release.allocation import allocation
 from tacit.release.hypothesis.cell_weights import MAX_CELLS, Dense
-from tacit.release.hypothesis.fit import Fitted, fit
+from tacit.release.hypothesis.fit import Fitted, Progress, fit
 from tacit.release.hypothesis.fit_mixture import FittedMixture, fit_mixture
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.prior import Prior
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 # A fit that is made otherwise needs another name: what was certified of this one is not its.
 FIT, FIT_OF_PAIRS, FIT_OF_TRIPLES = "interactions 1", "mixture 2", "mixture 3"
-Progress = Callable[[int, int], None]
 AnyFit = Fitted | FittedMixture
 MOST_KEPT = 2**22  # cells of a distribution that is kept: above that its file would be larger than it is worth
 Wanted = Residuals | Marginal | Tree

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.release.hypothesis.arrays import MEMORY, room, torch_device
+from tacit.release.hypothesis.fit import Progress
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.mixture_problem import Floats, Problem, softmax
 from tacit.release.hypothesis.prior import Prior
@@ -43,7 +44,6 @@ _MEMORY = (0.9, 0.99)  # Adam's
 _FOR_A_CARD = 10**8  # multiplications of a step: a graphics card, where there is one, is faster from here on
 Single = NDArray[np.float32]
 Logarithms = tuple[Single, Single]  # of the laws, a line for each component, and of the weights
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,6 +64,15 @@ class Average:
     rounding: float
 
 
+def located(rank: Floats, low: Floats, high: Floats) -> Located:
+    """Where a quantile lies: by ranks before each bin and after the last, and the least and most that each can be."""
+    come, last = np.flatnonzero(rank[1:] >= 0), rank.size - 2
+    held = int(come[0]) if come.size else last
+    low[0] = min(low[0], -math.ulp(0.0))  # before the first bin nobody has come, for certain
+    could = np.append(np.flatnonzero((low[:-1] < 0) & (high[1:] >= 0)), held)
+    return Located(held, int(could.min()), int(could.max()))
+
+
 def cut_errors(values: Floats, raw: Floats, bar: Floats, rows: int) -> Floats:
     """How far values are from the truth, which lies within a bar around raw ones, and between 0 and n."""
     above = np.clip(raw + bar, 0.0, rows) - values
@@ -183,15 +192,9 @@ class Distribution:
         """
         if not 0 < share < 1:
             raise InvalidQuery(f"a quantile is a share above 0 and below 1, not {share!r}.")
-        rank = self.prefixes - share * self.prefixes[-1]
-        found = min(int(np.argmax(rank[1:] >= 0)), self.bins - 1)
         raw = self._raw[: self.bins + 1] - share * self._raw[self.bins]
         bar = self._bar * self._deviation * np.sqrt(self._rank_variance(share))
-        low, high = raw - bar, raw + bar
-        low[0] = min(low[0], -math.ulp(0.0))  # before the first bin nobody has come, for certain
-        could = np.flatnonzero((low[:-1] < 0) & (high[1:] >= 0))
-        ends = np.append(could, found)
-        return Located(found, int(ends.min()), int(ends.max()))
+        return located(self.prefixes - share * self.prefixes[-1], raw - bar, raw + bar)
 
     def mean(self) -> Average:
         """The mean of the values in bins, each taken for the middle of its bin.

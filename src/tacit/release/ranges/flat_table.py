@@ -6,7 +6,6 @@ sum of the others.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.facts import Receipt
 from tacit.model.formula import middles_of
-from tacit.release.ranges.distribution import Average, Counts, Curve, Located
+from tacit.release.ranges.distribution import Average, Counts, Curve, Located, located
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -115,12 +114,7 @@ class FlatTable:
             rank = np.append(0.0, found.values) - share * self.rows
             bars = np.append(0.0, found.errors)
             bars[-1] = 0.0  # all rows have come, for certain
-        come = np.flatnonzero(rank[1:] >= 0)
-        held = int(come[0]) if come.size else self.bins - 1
-        low, high = rank - bars, rank + bars
-        low[0] = min(low[0], -math.ulp(0.0))  # before the first bin nobody has come, for certain
-        could = np.append(np.flatnonzero((low[:-1] < 0) & (high[1:] >= 0)), held)
-        return Located(held, int(could.min()), int(could.max()))
+        return located(rank, rank - bars, rank + bars)
 
     def mean(self) -> Average:
         """The mean of the values in bins, each taken for the middle of its bin.

@@ -17,7 +17,7 @@ Post-processing of what was released, with a recorded seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from tacit.model.domain import Domain
 from tacit.release.allocation import STRENGTHS
-from tacit.release.hypothesis.fit import Fitted, axis_order
+from tacit.release.hypothesis.fit import Fitted, Progress, axis_order
 from tacit.release.hypothesis.terms import Axes, Interaction, interactions_of, subsets, terms_of
 from tacit.release.samplers.compilation import shared_out
 from tacit.release.samplers.weighted_records import Array, Places, Weighted, places, rake
@@ -40,7 +40,6 @@ _LEAST = 0.3  # of a cell's share: a draw leaves so much of it
 _FEW_SCOPES = 200  # tables of the fit that the records are raked to, beside those that were released
 _RECORDS_A_CELL = 4  # a table has fewer cells than records: at most one for this many records
 _TINY = 1e-12
-Progress = Callable[[int, int], None]
 
 
 class Uncertain(NamedTuple):
