@@ -280,7 +280,7 @@ def test_every_cell_of_a_table_is_its_own_question(names: tuple[str, ...], where
             if not cell.is_constant:
                 assert value == found.estimate(cell).value
                 laws.append(found.law(cell, 0.9))
-        assert table.half_width == max(laws)
+        assert table.facts.width == max(laws)
 
 
 @pytest.mark.parametrize("name", ["age", "pay"])
@@ -334,7 +334,7 @@ def test_what_learns_has_bars_from_it_and_its_own_say(tmp_path: Path) -> None:
         assert first is not None
         told = other.told(query, None)
         assert told is not None
-        assert abs(told.value - true) <= (told.half_width or 0)  # by the seed
+        assert abs(told.value - true) <= (told.facts.width or 0)  # by the seed
         assert next(other.tables(marginal(SMALL, "a", "b")))[1].values[0, 0] == told.value
         # An answer of another source gets the bar that this release gives it, and nothing before it does.
         free, sure = Loss("rho", 0), split(0.95).read

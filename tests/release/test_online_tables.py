@@ -92,7 +92,7 @@ def test_a_hard_question_buys_its_table_and_is_answered_from_it(tmp_path: Path) 
             assert isinstance(table, Measured)
             said = Purchase(table, DOMAIN, N, session.confidence).estimate(queries[i].core)
             value = N - said.value if queries[i].complement else said.value
-            assert (answers[i].value, answers[i].error) == (value, said.half_width)
+            assert (answers[i].value, answers[i].error) == (value, said.facts.width)
             assert answers[i].cost == table.cost + mechanism.terms.gate_loss
             assert answers[i].cost <= mechanism.terms.each
             # The hypothesis has learned every cell of it, up to a few standard deviations of its noise.

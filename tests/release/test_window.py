@@ -150,8 +150,8 @@ def test_what_is_taken_off_a_sum_is_as_unsure_as_what_is_added() -> None:
         added, less = summed([one, other], CONFIDENCE), summed([one, in_steps(other, -1)], CONFIDENCE)
         assert (added.value, less.value) == (130, 50)
         assert less.facts.bars == added.facts.bars
-        assert added.half_width is not None
-        assert added.half_width > 0
+        assert added.facts.width is not None
+        assert added.facts.width > 0
 
 
 def test_a_row_pays_in_one_ledger_of_each_level() -> None:

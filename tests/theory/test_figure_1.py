@@ -124,7 +124,7 @@ def test_an_easy_answer_is_the_lower_median_and_leaves_the_set_alone(
         assert (answer.facts.source, answer.value) == ("hypothesis", 0)
         assert len(left(m)) == 6
         # confidence 0.95: comparison noise of scale 4 counts on a reach of 2 says nothing, so the bar is all of n
-        assert answer.half_width == 4
+        assert answer.facts.width == 4
 
 
 @pytest.mark.parametrize(("noise", "source"), [(-0.342, "measured"), (-0.344, "hypothesis")])
@@ -271,9 +271,9 @@ def test_every_answer_of_a_real_run_is_within_its_bar(tmp_path: Path) -> None:
         answers = [m.ask(query) for query in queries]
         for query, answer in zip(queries, answers, strict=True):
             truth = session._curator._records.answer(query)
-            assert answer.half_width is not None
-            assert answer.half_width < 0.1 * n  # alpha
-            assert abs(answer.value - truth) <= answer.half_width
+            assert answer.facts.width is not None
+            assert answer.facts.width < 0.1 * n  # alpha
+            assert abs(answer.value - truth) <= answer.facts.width
         # All noise is so small here (scales 0.001 on r, 20 rows on answers) that what is hard does not depend on it:
         # r is 0.16, 0.35, 0.50 and 0.62, then 0.84 for the fifth question, whose threshold is lower, and 0.72.
         assert m.threshold(queries[4]) < 0.82

@@ -273,9 +273,9 @@ def test_the_direct_mechanism_buys_statistics_even_where_a_table_is_known(curato
     assert isinstance(third, Estimate)
     assert [first.facts.source, third.facts.source] == ["measured", "measured"]
     assert first.facts.cost == third.facts.cost == direct.most(MEDIAN)
-    assert first.half_width is not None
-    assert third.half_width is not None
-    assert third.half_width > 1000 * first.half_width  # in grid steps
+    assert first.facts.width is not None
+    assert third.facts.width is not None
+    assert third.facts.width > 1000 * first.facts.width  # in grid steps
     stored = public_of(curator).find([STUMP])[0]
     assert stored is not None
     again = parts.fetch([STUMP])[STUMP]

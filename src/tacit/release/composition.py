@@ -131,7 +131,7 @@ def _from_table(
     order = [*names, part.name] if beyond else names
     cells = table.values.transpose([need.names.index(name) for name in order]).astype(np.float64)
     if not part.name and all(group.width is None for group in groups):
-        error = None if table.half_width is None else float(table.half_width)
+        error = None if table.facts.width is None else float(table.facts.width)
         if at_once and table.noise is not None:
             error = float(quantile_of_sum(table.noise, table.draws, sure))
         elif at_once:

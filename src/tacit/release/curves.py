@@ -169,7 +169,7 @@ def histogram(text: str, ask: Histogram, found: Found, setting: Setting) -> Tabl
         assert not isinstance(released.ranges, Rectangles)
         counts, told, at = released.ranges.histogram(list(ask.cuts)), released.told, list(pairwise(ask.cuts))
         values = [told[i].value if i in told else v for i, v in zip(at, counts.values.tolist(), strict=True)]
-        errors = [told[i].half_width if i in told else e for i, e in zip(at, counts.errors.tolist(), strict=True)]
+        errors = [told[i].facts.width if i in told else e for i, e in zip(at, counts.errors.tolist(), strict=True)]
         facts = released.facts.within(None if None in errors else max(e for e in errors if e is not None))
     else:
         needs = _pieces(ask, setting)

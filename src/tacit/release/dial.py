@@ -162,7 +162,7 @@ class Dial:
         if later is None or later.receipt == estimate.facts.receipt:
             return estimate
         width = quantile(later.noise, self._confidence)
-        if estimate.half_width is not None and width >= estimate.half_width:
+        if estimate.facts.width is not None and width >= estimate.facts.width:
             return estimate
         words = describe(query, self._public.domain)
         note = f"{words}: a sharper answer was bought, ± {width / query.unit:,.4g}, entry {later.receipt.entry}"

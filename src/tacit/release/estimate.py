@@ -45,11 +45,6 @@ class Estimate:
     centre: Centre | None = None  # of an answer that was measured by itself
     ceiling: Ceiling | None = None  # of one that was certified with all boxes
 
-    @property
-    def half_width(self) -> float | None:
-        """The half width of the bar that is shown; None where nothing is proved."""
-        return self.facts.width
-
 
 @dataclass(frozen=True, eq=False)
 class TableEstimate:
@@ -64,11 +59,6 @@ class TableEstimate:
     noise: Noise | None = None
     draws: int = 1
     read: Callable[[Query], Estimate] | None = None
-
-    @property
-    def half_width(self) -> float | None:
-        """The half width of the bar that is shown; None where nothing is proved."""
-        return self.facts.width
 
 
 class Answerer(Protocol):

@@ -146,7 +146,6 @@ def construct(
     loss: Loss,
     alpha: float,
     distinguisher: Distinguisher = "exponential",
-    hypothesis: H | None = None,
     confidence: float = 0.95,
 ) -> Constructed[H]:
     """Run the construction on questions, or on whole tables, for at most `rounds` rounds and `loss` in all.
@@ -175,7 +174,7 @@ def construct(
     each = loss.split(2 * rounds)
     for candidate in candidates:
         expected_noise(public, candidate, each)  # refuses, before anything is paid, what cannot be measured for that
-    built = Constructed(hypothesis or rule.initial(), alpha=alpha, rounds=rounds)
+    built = Constructed(rule.initial(), alpha=alpha, rounds=rounds)
     proof = Proof(public, len(candidates), rounds, each, confidence)
     for _ in range(rounds):
         guesses = [guess(built.hypothesis, candidate) * public.rows for candidate in candidates]

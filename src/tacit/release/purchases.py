@@ -319,11 +319,11 @@ class Bought:
 
     def _sharper(self, query: Query, told: Estimate) -> Estimate:
         """The same answer, which says so where a later purchase tells it more sharply."""
-        receipt, width = told.facts.receipt, told.half_width
+        receipt, width = told.facts.receipt, told.facts.width
         entry = 0 if receipt is None else receipt.entry
         later = (one.estimate(query) for one in self._telling if one.entry > entry and one.covers(query))
-        best = min(later, key=lambda one: one.half_width or 0, default=None)
-        if best is None or best.half_width is None or (width is not None and best.half_width >= _MUCH * width):
+        best = min(later, key=lambda one: one.facts.width or 0, default=None)
+        if best is None or best.facts.width is None or (width is not None and best.facts.width >= _MUCH * width):
             return told
         assert best.facts.receipt is not None
         note = joined((told.facts.note, f"{FIRST_STAYS} (#{best.facts.receipt.entry})"))

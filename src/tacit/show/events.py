@@ -238,7 +238,7 @@ def _one_by_one(noisy: NoisyTable | NoisyResiduals, answer: Measured, session: S
         if session.domain[name].size > 1 and noisy.has(asked):
             told = noisy.table(asked)
             words = f"{name}, from the {describe(answer.question, session.domain)}"
-            yield _shown(words, (name,), told.values.astype(np.float64), told.half_width, answer, session)
+            yield _shown(words, (name,), told.values.astype(np.float64), told.facts.width, answer, session)
 
 
 def table(answer: Measured, session: Session) -> Table:
