@@ -15,22 +15,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
-from tacit.model.noise_law import variance
 from tacit.model.query import Query
-from tacit.model.workload import Marginal, Tree
+from tacit.model.workload import Tree
 from tacit.release.hypothesis.arrays import MEMORY, Device
 from tacit.release.hypothesis.cell_weights import Array
 from tacit.release.hypothesis.prior import LEAST, Drawn, Prior
 from tacit.release.hypothesis.terms import (
-    LEAST_SHARE,
-    LEAST_VARIANCE,
     Axes,
     Interaction,
     centred,
     interactions_of,
+    singles,
+    spread_of,
     terms_of,
 )
 
@@ -120,7 +118,8 @@ class Problem:
             self.levels.append(_Level(block, groups, counted, 1 / term.variance))
             self.numbers += term.shares.size
         for one in measured:
-            self._add_questions(domain, one)
+            sure = 1 / spread_of(one.noise, one.unit, rows)
+            self.questions += [self._question(query, share, sure) for _, query, share in singles(one, domain, rows)]
         self.numbers += len(self.questions)
         self.start = np.log(self._independent(own))
         self._flat = device.hold(self._uniform(), "float32")
@@ -247,29 +246,15 @@ class Problem:
         """The array in the precision of another."""
         return self.device.xp.asarray(array, dtype=other.dtype)
 
-    def _add_questions(self, domain: Domain, one: Measured) -> None:
-        question, steps = one.question, one.unit * self.rows
-        sure = 1 / max(variance(one.noise) / steps**2, LEAST_VARIANCE / self.rows**2, LEAST_SHARE**2)
-        if isinstance(question, Query):
-            queries = [question]
-        elif isinstance(question, Marginal) and not question.where.is_everyone:
-            queries = list(question.queries(domain))
-        else:
-            return
-        for query, value in zip(queries, one.values, strict=True):
-            if not query.fits(domain):
-                raise InvalidQuery("an answer to be fitted was measured on another domain.")
-            if query.is_constant:
-                continue
-            share = float(value) / steps
-            factors = [
-                _Factor([self._block(name) for name in factor.scope], self.device.hold(factor.weights / factor.unit))
-                for factor in query.factors
-            ]
-            self.questions.append(_Question(factors, 1 - share if query.complement else share, sure))
-
-    def _block(self, name: str) -> slice:
-        return self.blocks[self.names.index(name)]
+    def _question(self, query: Query, share: float, sure: float) -> _Question:
+        factors = [
+            _Factor(
+                [self.blocks[self.names.index(name)] for name in factor.scope],
+                self.device.hold(factor.weights / factor.unit),
+            )
+            for factor in query.factors
+        ]
+        return _Question(factors, 1 - share if query.complement else share, sure)
 
     def _uniform(self) -> Array:
         return np.concatenate(

@@ -16,7 +16,7 @@ put together by their precisions. So nothing is said twice, and every interactio
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
-from tacit.model.noise_law import variance
+from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.workload import Marginal, Tree, leaves
@@ -191,23 +191,34 @@ def terms_of(measured: Iterable[Measured], domain: Domain, rows: int, order: Seq
     """
     terms: list[Term] = []
     for one in measured:
-        question, steps = one.question, one.unit * rows
-        spread = max(variance(one.noise) / steps**2, LEAST_VARIANCE / rows**2, LEAST_SHARE**2)
-        if isinstance(question, Tree):
-            terms += _coarse_levels(one, question, domain, rows, order)
+        if isinstance(one.question, Tree):
+            terms += _coarse_levels(one, one.question, domain, rows, order)
             continue
-        if isinstance(question, Query):
-            queries = [question]
-        elif isinstance(question, Marginal) and not question.where.is_everyone:
-            queries = list(question.queries(domain))
-        else:
-            continue
-        for i, (query, value) in enumerate(zip(queries, one.values, strict=True)):
-            if not query.fits(domain):
-                raise InvalidQuery("an answer to be fitted was measured on another domain.")
-            if not query.is_constant:
-                terms.append(_single(f"{one.key}/{i}", query, float(value) / steps, spread, domain, order))
+        for i, query, share in singles(one, domain, rows):
+            spread = spread_of(one.noise, one.unit, rows)
+            terms.append(_single(f"{one.key}/{i}", query, share, spread, domain, order))
     return terms
+
+
+def singles(one: Measured, domain: Domain, rows: int) -> Iterator[tuple[int, Query, float]]:
+    """The single questions that a release answers, or the cells of a table of some rows: place, question and share."""
+    question = one.question
+    if isinstance(question, Query):
+        queries = [question]
+    elif isinstance(question, Marginal) and not question.where.is_everyone:
+        queries = list(question.queries(domain))
+    else:
+        return
+    for i, (query, value) in enumerate(zip(queries, one.values, strict=True)):
+        if not query.fits(domain):
+            raise InvalidQuery("an answer to be fitted was measured on another domain.")
+        if not query.is_constant:
+            yield i, query, float(value) / (one.unit * rows)
+
+
+def spread_of(noise: Noise, unit: int, rows: int) -> float:
+    """The variance of a noisy share whose count has `unit` steps; none is taken for surer than a fit can use."""
+    return max(variance(noise) / (unit * rows) ** 2, LEAST_VARIANCE / rows**2, LEAST_SHARE**2)
 
 
 def _scopes(question: Residuals, values: NDArray[np.int64], domain: Domain) -> list[tuple[tuple[str, ...], int, Array]]:
@@ -240,7 +251,7 @@ def _coarse_levels(one: Measured, tree: Tree, domain: Domain, rows: int, order: 
     terms = []
     for level, (nodes, span, weight) in enumerate(counts):
         if span > 1:
-            spread = max(variance(one.noise) / (weight * rows) ** 2, LEAST_VARIANCE / rows**2, LEAST_SHARE**2)
+            spread = spread_of(one.noise, weight, rows)
             terms.append(Term(f"{one.key}/{level}", axes, nodes / rows, spread, groups=np.arange(size) // span))
     return terms
 
