@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -64,6 +64,18 @@ class Outlook:
     hits: int | None = None
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """What is public about a table and a session before it is opened."""
+
+    domain: Domain
+    rows: int
+    measure: Measure
+    confidence: float
+    rows_per_person: int = 1
+    prior_rows: int = 0
+
+
 def direct(budget: Budget, *, questions: int, confidence: float, rows_per_person: int = 1) -> Outlook:
     """Fresh noise for each question: its law is known, so that all three figures are exact."""
     noise = noise_for(total(budget).split(questions), ONE_COUNT.times(rows_per_person), unit=1)
@@ -72,15 +84,14 @@ def direct(budget: Budget, *, questions: int, confidence: float, rows_per_person
     return Outlook(mean_size([noise]), expected_largest([noise], questions), *bars)
 
 
-def histogram(
-    domain: Domain, budget: Budget, *, questions: int, confidence: float, rows_per_person: int = 1
-) -> Outlook:
+def histogram(sizes: Sizes, budget: Budget, questions: int) -> Outlook:
     """One noisy histogram. A conjunction of j attributes adds up about |X|/2^j cells, and none more than half of X.
 
     `bar` is the mean of theirs, `promised` by a union over the questions, each of half the cells. For the expected
     figures sums are taken for normal, and no more of them for independent than there are cells, which share it.
     """
-    noise = noise_for(total(budget), PARTITION.times(rows_per_person), unit=1)
+    domain, confidence = sizes.domain, sizes.confidence
+    noise = noise_for(total(budget), PARTITION.times(sizes.rows_per_person), unit=1)
     added = [max(1, domain.size // 2**attributes) for attributes in range(1, min(3, len(domain)) + 1)]
     laws = [noise if k == 1 else Noise("gaussian", math.sqrt(k * variance(noise))) for k in added]
     bar = sum(quantile_of_sum(noise, k, confidence) for k in added) / len(added)
@@ -89,12 +100,11 @@ def histogram(
     return Outlook(mean_size(laws), expected_largest(laws, min(questions, domain.size)), bar, float(promised))
 
 
-def ranges(
-    domain: Domain, strategy: Strategy, budget: Budget, *, questions: int, confidence: float, rows_per_person: int = 1
-) -> Outlook:
+def ranges(sizes: Sizes, strategy: Strategy, budget: Budget, questions: int) -> Outlook:
     """The release of all ranges of one attribute: the law of its noise, over ranges as likely as each other."""
     assert isinstance(strategy, Tree | Convolution)
-    noise, decoder = noise_of(strategy, domain, total(budget), rows_per_person), Decoder(strategy, domain.size)
+    domain, confidence = sizes.domain, sizes.confidence
+    noise, decoder = noise_of(strategy, domain, total(budget), sizes.rows_per_person), Decoder(strategy, domain.size)
     spread = math.sqrt(variance(noise) * float(decoder.interval_variance(*intervals_of(domain.size)).mean()))
     law, at_once = Noise("gaussian", spread), noise.scale * band(decoder, noise.kind, confidence).intervals
     bar = spread * single(noise.kind, confidence)
@@ -187,18 +197,6 @@ def worst_case(
     return 3 * rows * max(math.sqrt(2 * math.sqrt(log_cells) * noise), noise)
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """What is public about a table and a session before it is opened."""
-
-    domain: Domain
-    rows: int
-    measure: Measure
-    confidence: float
-    rows_per_person: int = 1
-    prior_rows: int = 0
-
-
 Look = Callable[[Budget, int], Outlook]  # what a mechanism does with a budget and a number of questions
 
 
@@ -208,17 +206,10 @@ def of_direct(sizes: Sizes) -> Look:
 
 
 def of_histogram(sizes: Sizes) -> Look | str:
-    domain, sure, people = sizes.domain, sizes.confidence, sizes.rows_per_person
-    if domain.size > MAX_ANSWERS:
+    if sizes.domain.size > MAX_ANSWERS:
         return f"only for domains of at most {MAX_ANSWERS:,} cells"
-    bought = everything(domain, sizes.measure)
-    if not isinstance(bought, Marginal):
-        return lambda budget, questions: ranges(
-            domain, bought, budget, questions=questions, confidence=sure, rows_per_person=people
-        )
-    return lambda budget, questions: histogram(
-        domain, budget, questions=questions, confidence=sure, rows_per_person=people
-    )
+    bought = everything(sizes.domain, sizes.measure)
+    return partial(histogram, sizes) if isinstance(bought, Marginal) else partial(ranges, sizes, bought)
 
 
 def of_warm_start(sizes: Sizes) -> Look | str:
