@@ -115,7 +115,7 @@ class Sum:
         return Formula(tuple(parts), added, said, constant=nothing, limits=ends)
 
     def words(self, domain: Domain) -> str:
-        return f"the sum of {self.name}{_where(self.where, domain)}"
+        return f"the sum of {self.name}{rows_where(self.where, domain)}"
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,7 @@ class Mean:
 
     def __post_init__(self, domain: Domain) -> None:
         object.__setattr__(self, "name", domain.resolve(self.name))
-        if self.share is not None:
-            check_share(self.share)
+        check_share(self.share)
         if isinstance(domain[self.name].values, Days):
             raise InvalidQuery(f"{self.name} has dates, which have a median but no mean.")
         object.__setattr__(self, "from_ranges", self.where.is_everyone and domain[self.name].ordered)
@@ -166,7 +165,7 @@ class Mean:
         return Formula(parts, mean, middles.note(), _MAY_BE_ZERO, limits=lambda _: (low, low + span))
 
     def words(self, domain: Domain) -> str:
-        return f"the mean of {self.name}{_where(self.where, domain)}"
+        return f"the mean of {self.name}{rows_where(self.where, domain)}"
 
 
 @dataclass(frozen=True)
@@ -240,7 +239,7 @@ class Variance:
     def words(self, domain: Domain) -> str:
         what = "standard deviation" if self.root else "variance"
         whole = "" if self.sample else "population "
-        return f"the {whole}{what} of {self.name}{_where(self.where, domain)}"
+        return f"the {whole}{what} of {self.name}{rows_where(self.where, domain)}"
 
 
 @dataclass(frozen=True)
@@ -321,7 +320,7 @@ class Covariance:
 
     def words(self, domain: Domain) -> str:
         what = "correlation" if self.correlation else "covariance" if self.sample else "population covariance"
-        return f"the {what} of {' and '.join(self.names)}{_where(self.where, domain)}"
+        return f"the {what} of {' and '.join(self.names)}{rows_where(self.where, domain)}"
 
 
 _NOTHING = span.Spans.exact(0.0, 1)
@@ -349,11 +348,14 @@ def mean(domain: Domain, name: str, where: Query = EVERYONE, share: float | None
     return Fraction(true, Query.all([where, known]))
 
 
-def check_share(share: float) -> None:
-    """Refuse what is not a share of the budget."""
+def check_share(share: float | None) -> None:
+    """Refuse what is not a share of the budget; None where none is named."""
+    if share is None:
+        return
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
         raise InvalidQuery(f"share is a fraction of the budget, above 0 and at most 1, not {share!r}.")
 
 
-def _where(where: Query, domain: Domain) -> str:
+def rows_where(where: Query, domain: Domain) -> str:
+    """Which rows a value is of, in words that follow it."""
     return "" if where.is_everyone else f" where {describe(where, domain)}"

@@ -9,7 +9,7 @@ from dataclasses import InitVar, dataclass, field
 import numpy as np
 
 from tacit.errors import InvalidQuery
-from tacit.model.aggregate import EVERYONE, RANGE_SHARE, check_share
+from tacit.model.aggregate import EVERYONE, RANGE_SHARE, check_share, rows_where
 from tacit.model.attribute import Attribute
 from tacit.model.description import describe
 from tacit.model.domain import Domain
@@ -38,7 +38,7 @@ class Quantile:
         if isinstance(self.q, bool) or not isinstance(self.q, int | float) or not 0 < self.q < 1:
             raise InvalidQuery(f"a quantile is a share above 0 and below 1, not {self.q!r}.")
         object.__setattr__(self, "name", domain.resolve(self.name))
-        _check_share(self.share)
+        check_share(self.share)
         if self.where.unit > 1:
             raise InvalidQuery("rows are chosen by conditions, not by weights.")
         if not self.from_ranges and not domain[self.name].ordered:
@@ -47,8 +47,7 @@ class Quantile:
         marginal(domain, self.name, where=self.where)  # refuses a condition that no row meets
 
     def words(self, domain: Domain) -> str:
-        among = "" if self.where.is_everyone else f" where {describe(self.where, domain)}"
-        return f"the {100 * self.q:.10g}% quantile of {self.name}{among}"
+        return f"the {100 * self.q:.10g}% quantile of {self.name}{rows_where(self.where, domain)}"
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Cdf:
 
     def __post_init__(self, domain: Domain) -> None:
         object.__setattr__(self, "name", _check_ordered(domain, self.name))
-        _check_share(self.share)
+        check_share(self.share)
         if self.strategy is not None and self.share is None:
             object.__setattr__(self, "share", RANGE_SHARE)
 
@@ -86,7 +85,7 @@ class Histogram:
 
     def __post_init__(self, domain: Domain) -> None:
         object.__setattr__(self, "name", _check_ordered(domain, self.name))
-        _check_share(self.share)
+        check_share(self.share)
         attribute = domain[self.name]
         every = tuple(range(attribute.bins + 1))
         object.__setattr__(self, "cuts", every if self.width is None else _cuts(attribute, self.name, self.width))
@@ -108,7 +107,7 @@ class Range:
     sides: tuple[tuple[int, int], ...] = field(init=False)  # the first and the last bin in each attribute
 
     def __post_init__(self, domain: Domain) -> None:
-        _check_share(self.share)
+        check_share(self.share)
         if self.query.is_constant:
             everyone = self.query.is_everyone
             what = "all there is, so its count follows from the number of rows" if everyone else "empty"
@@ -127,11 +126,6 @@ class Range:
 
     def words(self, domain: Domain) -> str:
         return describe(self.query, domain)
-
-
-def _check_share(share: float | None) -> None:
-    if share is not None:
-        check_share(share)
 
 
 def _check_ordered(domain: Domain, name: str) -> str:

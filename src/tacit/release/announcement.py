@@ -44,8 +44,7 @@ def announced(
         raise InvalidQuery(f"rounds is a whole number from 1 to {MAX_ROUNDS:,}, not {rounds!r}.")
     if alpha is not None and (not isinstance(alpha, float) or not 0 < alpha <= 1):
         raise InvalidQuery(f"alpha is a fraction of the rows, above 0 and at most 1, not {alpha!r}.")
-    if share is not None:
-        check_share(share)
+    check_share(share)
     loss = None if share is None else Loss(public.total.measure, int(public.total.atoms * share))
     constant = [one for one in workload if isinstance(one, Query) and one.is_constant]
     # A question and the one for all other rows are one candidate: what is proved of it is what is told.
