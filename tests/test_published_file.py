@@ -28,6 +28,7 @@ from tacit.errors import TacitError
 from tacit.model.budget import Loss
 from tacit.model.request import Declared
 from tacit.public import file
+from tacit.public import lines as published_lines
 from tacit.public.counts import CountJudge
 from tacit.session import Session
 from tacit.store.chain import Line, canonical, chain_hash
@@ -790,7 +791,7 @@ def test_a_key_that_two_counts_have_is_found_also_in_parts_that_are_read_apart(
         told = [entry for entry in entries if entry["kind"] == "told"]
         entries.append(told[0] | {"seq": entries[-1]["seq"] + 1})
 
-    monkeypatch.setattr(file, "_TOGETHER", 7)
+    monkeypatch.setattr(published_lines, "_TOGETHER", 7)
     tacit.read(counted)
     with pytest.raises(tacit.ConfigError, match="same key"):
         tacit.read(resealed(counted, twice))

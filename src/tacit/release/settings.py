@@ -82,8 +82,8 @@ class IterativeSettings(Struct, frozen=True, kw_only=True):
 
 
 class MedianSettings(IterativeSettings, frozen=True, kw_only=True):
-    """Those of "iterative", and these. Without a warm start the databases start from nothing, as in the paper.
-        `median.usual` says what a new session has.
+    """questions, hits, warm, certify, halt: as for "iterative". Without a warm start the databases start from nothing,
+        as in the paper. `median.usual` says what a new session has.
 
     databases, records, seed: how many databases vote, of how many records each, and the public seed that they are drawn
         with. The same settings give the same databases.
