@@ -6,6 +6,9 @@ halves are even, nearly even, or that one is empty. How usual each of these is a
 counts themselves. So where noise is large counts are shared evenly, which is what a partition into even runs would do
 (Li, Hay & Miklau 2014) at a price; and where noise is small the least squares counts stay.
 
+In several attributes, boxes that are cut at the same place of one of them make up a strip. Where attributes have little
+to do with each other all boxes of a strip are shared alike, so what the others say is one more thing that is usual.
+
 Counts have one axis for each attribute. Nothing here looks at data: the result is a function of released answers.
 """
 
@@ -29,9 +32,12 @@ Variance = Callable[[Corner, Corner], Floats]  # of the counts of boxes, for noi
 
 # The prior of a half's share: normal around its even share with these standard deviations, beside that of chance (so
 # that 0 is as even as rows drawn alike are), then anything between 0 and 1 alike, then nothing at all, then everything.
-# `USUAL` is how usual each of these is thought to be before the first cut.
+# `USUAL` is how usual each of these is thought to be before the first cut. In several attributes a share may also be
+# near the share s of the other boxes of its strip, with a standard deviation of s (1 - s): if they have nothing in one
+# half, neither has this one. `ALIKE_USUAL` is how usual that is thought to be.
 SPREADS = (0.0, 0.08, 0.25)
 USUAL = np.array([0.3, 0.2, 0.2, 0.15, 0.075, 0.075])
+ALIKE_USUAL = 0.13
 _CUTS = 2.0  # how many cuts the depth above counts for, when a depth learns what is usual
 _ROUNDS = 6  # of expectation maximisation
 _LEARNED_FROM = 4096  # cuts of a depth, at most
@@ -53,6 +59,15 @@ class Cuts:
         """The share of a box's bins that its first half has."""
         return np.asarray(_size(self.low, self.first_end) / _size(self.low, self.end))
 
+    @property
+    def strips(self) -> Places:
+        """A number for every cut, the same for those that go across one axis between the same two places of it."""
+        low, end = np.stack(self.low), np.stack(self.end)
+        across = (np.stack(self.first_end) < end).argmax(axis=0)[None]
+        places = end.max() + 1
+        of = (across * places + np.take_along_axis(low, across, 0)) * places + np.take_along_axis(end, across, 0)
+        return np.unique(of[0], return_inverse=True)[1]
+
 
 def shared(
     sums: Floats,
@@ -71,7 +86,8 @@ def shared(
     is independent. `first` is the share of the bins before the first cut, and `axis` the one that it goes across.
     """
     sizes = tuple(length - 1 for length in sums.shape)
-    rows, usual = np.array([float(sums[sizes] if total is None else total)]), USUAL
+    rows = np.array([float(sums[sizes] if total is None else total)])
+    usual = USUAL if len(sizes) == 1 else np.insert((1 - ALIKE_USUAL) * USUAL, len(SPREADS), ALIKE_USUAL)
     place: Corner = tuple(np.zeros(1, dtype=np.intp) for _ in sizes)  # where each box starts
     for cuts in depths(sizes, spans, first, axis):
         whole = rows[cuts.boxes]
@@ -84,7 +100,8 @@ def shared(
         slope = np.divide(with_box, both, out=np.full(both.shape, 0.5), where=unsure)
         spread = np.maximum(noise * (left - np.where(unsure, slope * with_box, 0.0)), _LEAST)
         seen = box(sums, cuts.low, cuts.first_end) + slope * (whole - box(sums, cuts.low, cuts.end))
-        half, usual = _halves(whole, seen, spread, cuts.even, usual)
+        alike = None if len(sizes) == 1 else _alike(whole, seen, spread, cuts, usual)
+        half, usual = _halves(whole, seen, spread, cuts.even, usual, alike)
         rows = _twins(_with(rows, cuts.boxes, half), _with(rows, cuts.boxes, whole - half), cuts.boxes)
         starts = zip(place, cuts.second_low, strict=True)
         place = tuple(_twins(start, _with(start, cuts.boxes, second), cuts.boxes) for start, second in starts)
@@ -149,9 +166,26 @@ def _middle(low: Places, end: Places, spans: Sequence[int], first: float) -> Pla
     return np.asarray(low + before * run)
 
 
-def _halves(whole: Floats, seen: Floats, spread: Floats, even: Floats, usual: Floats) -> tuple[Floats, Floats]:
+def _alike(whole: Floats, seen: Floats, spread: Floats, cuts: Cuts, usual: Floats) -> Floats:
+    """The share that the other boxes of a cut's strip have, all together.
+
+    Every box says what it is, seen / whole with variance spread / whole². What they say by least squares is then made
+    likelier, as if they were one box. A box's own noise must not speak for it twice, so it is left out.
+    """
+    strips = cuts.strips
+    said = whole, whole * seen / spread, whole**2 / spread
+    rows, told, sure = (np.bincount(strips, one)[strips] - one for one in said)
+    rows, sure = np.maximum(rows, 1e-9), np.maximum(sure, 1e-9)
+    chances, means = _kinds(rows, np.clip(told / sure, -5.0, 6.0) * rows, rows**2 / sure, cuts.even)
+    weights = chances * np.delete(usual, len(SPREADS))[:, None]
+    return np.asarray((weights * means).sum(axis=0) / weights.sum(axis=0) / rows)
+
+
+def _halves(
+    whole: Floats, seen: Floats, spread: Floats, even: Floats, usual: Floats, alike: Floats | None
+) -> tuple[Floats, Floats]:
     """The expected rows of first halves, and how usual each kind of share was found to be."""
-    chances, means = _kinds(whole, seen, spread, even)
+    chances, means = _kinds(whole, seen, spread, even, alike)
     some = chances[:, :: -(-whole.size // _LEARNED_FROM)]
     learned = usual
     for _ in range(_ROUNDS):
@@ -162,16 +196,21 @@ def _halves(whole: Floats, seen: Floats, spread: Floats, even: Floats, usual: Fl
     return np.clip((weights * means).sum(axis=0) / weights.sum(axis=0), 0.0, whole), learned
 
 
-def _kinds(whole: Floats, seen: Floats, spread: Floats, even: Floats) -> tuple[Floats, Floats]:
+def _kinds(
+    whole: Floats, seen: Floats, spread: Floats, even: Floats, alike: Floats | None = None
+) -> tuple[Floats, Floats]:
     """How well each kind of share explains what was seen, up to a factor; and the rows that it then expects."""
     from scipy.special import ndtr  # imported where it is needed: it takes a while
 
     logs, means = [], []
-    for width in SPREADS:
-        own = (width * whole) ** 2 + even * (1 - even) * whole
-        off = seen - even * whole
+    around = [(even, (width * whole) ** 2) for width in SPREADS]
+    if alike is not None:
+        around.append((alike, (alike * (1 - alike) * whole) ** 2))
+    for share, beside in around:
+        own = beside + share * (1 - share) * whole
+        off = seen - share * whole
         logs.append(-(off**2) / (own + spread) / 2 - np.log(own + spread) / 2)
-        means.append(even * whole + off * own / (own + spread))
+        means.append(share * whole + off * own / (own + spread))
     deviation = np.sqrt(spread)
     low, high = -seen / deviation, (whole - seen) / deviation
     # The part of the normal law between both ends, of whichever tail it lies in: differences keep their digits there.
@@ -180,9 +219,9 @@ def _kinds(whole: Floats, seen: Floats, spread: Floats, even: Floats) -> tuple[F
     density = np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2)
     logs.append(np.log(part * math.sqrt(2 * math.pi) / np.maximum(whole, 1e-9)))
     means.append(np.where(part > 1e-12, seen + deviation * density / math.sqrt(2 * math.pi) / part, seen))
-    for share in (0.0, 1.0):
-        logs.append(-((seen - share * whole) ** 2) / spread / 2 - np.log(spread) / 2)
-        means.append(share * whole)
+    for all_or_none in (0.0, 1.0):
+        logs.append(-((seen - all_or_none * whole) ** 2) / spread / 2 - np.log(spread) / 2)
+        means.append(all_or_none * whole)
     found = np.array(logs)
     return np.exp(np.maximum(found - found.max(axis=0), -700.0)), np.clip(np.array(means), 0.0, whole)
 
