@@ -254,7 +254,7 @@ def test_what_is_foretold_stands_beside_what_happens(capsys: pytest.CaptureFixtu
     *_, alone, drawn = capsys.readouterr().out.splitlines()
     assert (alone.split()[:2], drawn.split()[:2]) == (["1", "none"], ["1", "half"])
     for line in (alone, drawn):
-        ratios = [float(part.split()[i].rstrip("*")) for part in line.split("|")[1:4] for i in (2, 4)]
+        ratios = [float(part.split()[i].rstrip("*")) for part in line.split("|")[1:4] for i in (2, 5)]
         assert all(1 / 2.5 < ratio < 2.5 for ratio in ratios)
 
 

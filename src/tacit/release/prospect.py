@@ -47,7 +47,7 @@ class Expects(NamedTuple):
 
 
 class Errors(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a second fit gets wrong of the first, in rows.
+    """The errors of a list of questions, in rows: those of a second fit, which gets wrong what the first says.
 
     mean, most: on average, and what 95 % of all questions stay within. beyond: the mean of what goes beyond that.
     largest: of 1, 2, 4, 8, ... questions.
@@ -66,6 +66,9 @@ class Errors(Struct, frozen=True, forbid_unknown_fields=True):
         largest = [float(errors @ np.diff(shares ** (2.0**j))) for j in doublings]
         most = float(np.quantile(errors, SHARE))
         return cls(float(errors.mean()), most, float(np.maximum(errors - most, 0).mean()), largest)
+
+    def largest_of(self, questions: int) -> float:
+        return float(np.interp(math.log2(max(1, questions)), np.arange(len(self.largest)), self.largest))
 
 
 class Prospect(Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,20 +90,16 @@ class Prospect(Struct, frozen=True, forbid_unknown_fields=True):
         share = [float(np.partition(times * gaps - offsets, rank - 1)[rank - 1]) for times in TIMES]
         return cls(Errors.of(gaps), share, float(offsets.mean()), drawn)
 
-    def expects(
-        self, questions: int, share: CertifiedError, boxes: CertifiedError | None = None, errors: Errors | None = None
-    ) -> Expects:
+    def expects(self, questions: int, share: CertifiedError, boxes: CertifiedError | None = None) -> Expects:
         """The errors to expect of that many questions, by what was certified of a share of them and of all boxes.
-
-        errors: of the second fit on the questions that are asked, where these are others than those of the list.
 
         From what one question in twenty exceeds to what the worst of all boxes reaches, the tail of the errors is taken
         for exponential: at most one in twenty times (questions of the list / 20)^-t is farther off than the part t of
         the way. Neither the mean nor the largest is below what follows from it, and none exceeds the worst of boxes.
         """
-        found, times = errors or self.errors, self.times(share)
+        found, times = self.errors, self.times(share)
         most = times * found.most
-        own = times * float(np.interp(math.log2(max(1, questions)), np.arange(len(found.largest)), found.largest))
+        own = times * found.largest_of(questions)
         if boxes is None:
             return Expects(times * found.mean, most, own)
         worst, length = self.offset + boxes.error, math.log(max(math.e, boxes.questions / _ONE_IN))
