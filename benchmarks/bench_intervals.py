@@ -29,8 +29,8 @@ from tacit.model.attribute import integer
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
-from tacit.model.workload import Convolution, Tree, form, kernel
-from tacit.release.ranges.choice import binary, choose, trees
+from tacit.model.workload import Convolution, Tree, kernel, to_dict
+from tacit.release.ranges.choice import choose, regular, trees
 from tacit.release.ranges.decoder import Decoder
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.tree import honaker, textbook
@@ -94,7 +94,7 @@ def plain_root(leaves: int) -> Method:
 def methods(leaves: int, measure: str) -> list[Method]:
     """The ladder of Smith & Ullman's notes, then what came after."""
     step = (leaves - 1) / EPSILON if measure == "epsilon" else math.sqrt((leaves - 1) / (2 * RHO))
-    two = binary("x", leaves)
+    two = regular("x", leaves, 2)
     shapes = {max(tree.branching): tree for tree in trees("x", leaves) if len(tree.branching) <= 12}
     near = [shapes[min(shapes, key=lambda b: abs(b - wanted))] for wanted in (4, 8, 16, 32)]
     found = [
@@ -189,7 +189,7 @@ def _short(tree: Tree) -> str:
 
 
 def _shape(leaves: int, measure: str) -> str:
-    return json.dumps(form(choose("x", leaves, measure).strategy))  # type: ignore[arg-type]
+    return json.dumps(to_dict(choose("x", leaves, measure).strategy))  # type: ignore[arg-type]
 
 
 def on_data(draws: int) -> None:
@@ -206,7 +206,7 @@ def on_data(draws: int) -> None:
             leaves, rows = counts.size, int(counts.sum())
             truth = np.concatenate([[0], np.cumsum(counts)]).astype(np.float64)
             auto = of_plan("", choose("x", leaves, measure).strategy, leaves, measure)  # type: ignore[arg-type]
-            tree = of_tree("", textbook, binary("x", leaves), leaves, measure)
+            tree = of_tree("", textbook, regular("x", leaves, 2), leaves, measure)
             found = np.zeros(5)
             for draw in range(draws):
                 wrong = []
@@ -234,7 +234,7 @@ def seconds(leaves: int = 2**20) -> None:
     chance = np.random.Generator(np.random.PCG64(1))
     records = read_records(open_source(pa.table({"x": chance.integers(0, leaves, 1_000_000)})), domain)
     add_noise(np.zeros(10**5, dtype=np.int64), Noise("gaussian", 2.0**20))
-    Decoder(binary("x", 8), 8).likely(np.arange(9.0), 1.0)  # what these two import is not timed
+    Decoder(regular("x", 8, 2), 8).likely(np.arange(9.0), 1.0)  # what these two import is not timed
     print(f"D = {leaves:,}, n = 1,000,000: seconds of a release, true answers, noise and ledger included")
     for delta in (1e-9, 0.0):
         budget = Budget(epsilon=1.0, delta=delta)
