@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -139,35 +139,107 @@ def test_a_thread_in_a_transaction_delays_the_fork(disk: Path) -> None:
     ledger.close()
 
 
-def dropped(path: Path) -> Any:
-    """The connection of a file that a thread has collected: nobody holds the file any more."""
-    file: Any = durable.DurableFile(path)
-    file.read(lambda db: None)
-    db, file.itself = file._connection, file
-    del file
-    thread = threading.Thread(target=gc.collect)
+def collected(work: Callable[[durable.DurableFile], object], path: Path) -> threading.Thread:
+    """A thread that collects an open file, and before it somebody whose last work is with that file."""
+
+    def user() -> Iterator[None]:
+        file = durable.DurableFile(path)
+        try:
+            file.read(lambda db: None)
+            yield
+        finally:
+            work(file)
+
+    kept: dict[str, Any] = {"user": user()}
+    next(kept["user"])
+    kept["itself"] = kept
+    return threading.Thread(target=gc.collect)
+
+
+def left_behind(path: Path) -> Any:
+    """The connection of a file that was dropped and collected."""
+    connections = list[Any]()
+    thread = collected(lambda file: connections.append(file._connection), path)
     thread.start()
     thread.join()
-    return db
+    return connections[0]
+
+
+def is_open(db: Any) -> bool:
+    try:
+        return bool(db.execute("SELECT 1").fetchall())
+    except sqlite3.ProgrammingError:
+        return False
 
 
 def test_a_thread_that_collects_a_file_does_not_close_it(disk: Path) -> None:
     make(disk)
-    db = dropped(disk / LEDGER)
-    assert [one for owner, one in durable._opened.values() if owner() is None] == [db]  # so it does not close by itself
-    assert db.execute("SELECT 1").fetchall() == [(1,)]
+    db = left_behind(disk / LEDGER)
+    assert is_open(db)
+    assert db in [one for _, one in durable._opened.values()]  # so it does not close by itself either
     reopen(disk).close()
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        db.execute("SELECT 1")
+    assert not is_open(db)
+
+
+def test_a_file_is_not_closed_under_somebody_who_is_collected_with_it(disk: Path) -> None:
+    make(disk)
+    found = list[Any]()
+
+    def work(file: durable.DurableFile) -> None:
+        reopen(disk).close()  # closes what dropped files have left
+        found.extend(file.read(lambda db: db.execute("SELECT 1").fetchall()))
+
+    thread = collected(work, disk / LEDGER)
+    thread.start()
+    thread.join()
+    assert found == [(1,)]
+
+
+def test_somebody_who_is_collected_with_a_file_delays_the_fork(disk: Path) -> None:
+    make(disk)
+    inside, go = threading.Event(), threading.Event()
+
+    def work(file: durable.DurableFile) -> None:
+        file.read(lambda db: inside.set() or go.wait(PATIENCE))
+
+    thread = collected(work, disk / LEDGER)
+    thread.start()
+    assert inside.wait(PATIENCE)
+    threading.Timer(0.2, go.set).start()  # a fork that did not wait would come long before
+    child = forked(go.is_set)
+    assert exit_of(child) == 0
+    thread.join()
 
 
 def test_what_a_dropped_file_leaves_is_not_inherited(disk: Path) -> None:
     make(disk)
     ledger = reopen(disk)
-    db = dropped(disk / LEDGER)
+    db = left_behind(disk / LEDGER)
     child = forked(lambda: ask(ledger, "child"))
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        db.execute("SELECT 1")
+    assert not is_open(db)
+    assert exit_of(child) == 0
+    ledger.close()
+
+
+def test_a_child_does_not_close_what_it_has_inherited(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(disk)
+    ledger = reopen(disk)
+    db = left_behind(disk / LEDGER)
+    inside, go = threading.Event(), threading.Event()
+    thread = threading.Thread(target=ledger.log._file.read, args=(lambda _: inside.set() or go.wait(PATIENCE),))
+    thread.start()
+    assert inside.wait(PATIENCE)
+    monkeypatch.setattr(durable, "_PATIENCE", 0.0)  # so that the fork does not wait for the thread
+
+    def opens_another() -> bool:
+        other = durable.DurableFile(disk / "other")
+        assert durable.DurableFile.create(other.path, [("CREATE TABLE t (x)", ())])
+        other.read(lambda db: None)
+        return is_open(db)
+
+    child = forked(opens_another)
+    go.set()
+    thread.join()
     assert exit_of(child) == 0
     ledger.close()
 

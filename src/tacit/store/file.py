@@ -16,6 +16,7 @@ import fcntl
 import io
 import os
 import sqlite3
+import sys
 import tempfile
 import threading
 import time
@@ -46,8 +47,12 @@ _RECOVER = _CHECKPOINT
 
 _forking = threading.RLock()  # held while the process forks, and by those who must not be forked
 _live = weakref.WeakSet["DurableFile"]()  # what is let go of before a fork
-# Every connection and whose it is. What a dropped file leaves is closed when the next one is opened, or before a fork.
-_opened = dict[int, tuple["weakref.ref[DurableFile]", Any]]()
+# Every connection, by its id, with the mutex of its file. What a dropped file leaves is closed when the next one is
+# opened, or before a fork. Whether it was dropped is asked of the mutex, which its file and all who use that hold: a
+# weak reference to the file is dead before the finalisers of what is collected with it have run, and they may use it.
+_opened = dict[int, tuple[Any, Any]]()
+_ALONE = threading.RLock(), None  # a mutex that nobody holds
+_inherited = list[Any]()  # connections of the parent's, which a child neither uses nor closes
 _held = threading.local()  # the mutexes that the forking thread has taken
 _torn: dict[str, Any] = {}  # what the parent was writing: its connection is never used, and never closed, by the child
 
@@ -235,7 +240,6 @@ class DurableFile:
         self._descriptors = set()
         if self._connection is not None:
             _torn[str(self.path)] = self._connection
-            _opened.pop(id(self._connection), None)
             self._connection = None
 
     def _connected(self) -> Any:
@@ -264,12 +268,12 @@ class DurableFile:
             raise LedgerError(f"{self.path.name} was being written when this process was forked; use a new process.")
         os.stat(self.path)  # connecting would make a missing file
         _check_names(self.path)
-        for owner, left in list(_opened.values()):
-            if owner() is None:
-                _close(left)
+        for left in list(_opened.values()):
+            if _held_by(left) == _held_by(_ALONE):
+                _close(left[1])
         db = _connect(self.path)
-        _opened[id(db)] = weakref.ref(self), db
         try:
+            _opened[id(db)] = self.mutex, db
             for pragma in _PRAGMAS:
                 db.execute(pragma).fetchall()
             if db.execute("PRAGMA journal_mode").fetchall()[0][0] != "wal":
@@ -297,9 +301,16 @@ class DurableFile:
         return unknown
 
 
+def _held_by(opened: tuple[Any, Any]) -> int:
+    """How many hold a mutex, beside those who hold it in every such tuple."""
+    return sys.getrefcount(opened[0])
+
+
 def _close(db: Any) -> None:
-    if _opened.pop(id(db), None) is not None:  # or another thread closes it
+    try:
         db.close()
+    finally:  # not before: whoever forks waits for those who close
+        _opened.pop(id(db), None)
 
 
 def _checkpoint(db: Any, pragma: str) -> bool:
@@ -352,23 +363,30 @@ def _sync(path: Path) -> None:
 
 def _before_fork() -> None:
     _forking.acquire()
-    _held.mutexes, files, deadline = [], list(_live), time.monotonic() + _PATIENCE
+    _held.mutexes, deadline = [], time.monotonic() + _PATIENCE
     # All or none, because a ledger's user also waits for the anchor: taking them one by one could wait in a circle.
-    while not all(_take(file) for file in files) and time.monotonic() < deadline:
+    while not (all_taken := all(map(_take, _mutexes()))) and time.monotonic() < deadline:
         _give_back()
         time.sleep(0.001)
-    if len(_held.mutexes) == len(files):
-        for file in files:
+    if all_taken:
+        for file in list(_live):
             file.before_fork()
         for _, db in list(_opened.values()):
-            if not db.in_transaction:
-                _close(db)
+            with contextlib.suppress(sqlite3.ProgrammingError):  # somebody has closed it just now
+                if not db.in_transaction:
+                    _close(db)
 
 
-def _take(file: DurableFile) -> bool:
-    taken = file.mutex.acquire(blocking=False)
+def _mutexes() -> list[Any]:
+    """Those of all files, and of files that were dropped: somebody may be closing what they have left."""
+    every = [file.mutex for file in list(_live)] + [mutex for mutex, _ in list(_opened.values())]
+    return list({id(mutex): mutex for mutex in every}.values())
+
+
+def _take(mutex: Any) -> bool:
+    taken: bool = mutex.acquire(blocking=False)
     if taken:
-        _held.mutexes.append(file.mutex)
+        _held.mutexes.append(mutex)
     return taken
 
 
@@ -390,6 +408,8 @@ def _in_child() -> None:
     for file in list(_live):
         file.mutex = threading.RLock()
         file.after_fork()
+    _inherited.extend(_opened.values())
+    _opened.clear()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
