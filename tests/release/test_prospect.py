@@ -115,7 +115,7 @@ def test_a_start_foretells_what_no_plan_can_know(tmp_path: Path) -> None:
         mean, most, largest = started.expects
         assert mean.about == "the mean of questions with up to 4 conditions"
         assert (most.about, largest.about) == ("95% of these", "the largest of 2,000 of these")
-        assert mean.error < most.error < largest.error
+        assert max(mean.error, most.error) < largest.error  # the mean has a part of the tail, and may exceed the 95 %
         assert largest.error > 1_250 - 600 > before.expects[1].error
         assert f"± {largest.error:,.0f} rows: the largest of 2,000 of these" in str(started)
         true = ROWS.groupby(list("abcd")).size()
