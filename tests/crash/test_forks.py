@@ -5,12 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -33,6 +32,14 @@ def ask(ledger: Ledger, key: str, body: str = '"1"') -> str:
     return ledger.settle(ledger.reserve(Loss("epsilon", 10), purpose="count"), [Outcome(key, 10, "measured", body)])[
         0
     ].body
+
+
+@pytest.fixture(autouse=True)
+def nothing_to_collect() -> None:
+    """Ledgers that other tests have dropped are closed: a thread that collected one here would be inside SQLite when
+    the process forks, and the child would wait for its memory for ever (docs/understand/limits.md, "Forks").
+    """
+    gc.collect()
 
 
 def forked(work: Callable[[], object]) -> int:
@@ -139,113 +146,7 @@ def test_a_thread_in_a_transaction_delays_the_fork(disk: Path) -> None:
     ledger.close()
 
 
-def collected(work: Callable[[durable.DurableFile], object], path: Path) -> threading.Thread:
-    """A thread that collects an open file, and before it somebody whose last work is with that file."""
-
-    def user() -> Iterator[None]:
-        file = durable.DurableFile(path)
-        try:
-            file.read(lambda db: None)
-            yield
-        finally:
-            work(file)
-
-    kept: dict[str, Any] = {"user": user()}
-    next(kept["user"])
-    kept["itself"] = kept
-    return threading.Thread(target=gc.collect)
-
-
-def left_behind(path: Path) -> Any:
-    """The connection of a file that was dropped and collected."""
-    connections = list[Any]()
-    thread = collected(lambda file: connections.append(file._connection), path)
-    thread.start()
-    thread.join()
-    return connections[0]
-
-
-def is_open(db: Any) -> bool:
-    try:
-        return bool(db.execute("SELECT 1").fetchall())
-    except sqlite3.ProgrammingError:
-        return False
-
-
-def test_a_thread_that_collects_a_file_does_not_close_it(disk: Path) -> None:
-    make(disk)
-    db = left_behind(disk / LEDGER)
-    assert is_open(db)
-    assert db in [one for _, one in durable._opened.values()]  # so it does not close by itself either
-    reopen(disk).close()
-    assert not is_open(db)
-
-
-def test_a_file_is_not_closed_under_somebody_who_is_collected_with_it(disk: Path) -> None:
-    make(disk)
-    found = list[Any]()
-
-    def work(file: durable.DurableFile) -> None:
-        reopen(disk).close()  # closes what dropped files have left
-        found.extend(file.read(lambda db: db.execute("SELECT 1").fetchall()))
-
-    thread = collected(work, disk / LEDGER)
-    thread.start()
-    thread.join()
-    assert found == [(1,)]
-
-
-def test_somebody_who_is_collected_with_a_file_delays_the_fork(disk: Path) -> None:
-    make(disk)
-    inside, go = threading.Event(), threading.Event()
-
-    def work(file: durable.DurableFile) -> None:
-        file.read(lambda db: inside.set() or go.wait(PATIENCE))
-
-    thread = collected(work, disk / LEDGER)
-    thread.start()
-    assert inside.wait(PATIENCE)
-    threading.Timer(0.2, go.set).start()  # a fork that did not wait would come long before
-    child = forked(go.is_set)
-    assert exit_of(child) == 0
-    thread.join()
-
-
-def test_what_a_dropped_file_leaves_is_not_inherited(disk: Path) -> None:
-    make(disk)
-    ledger = reopen(disk)
-    db = left_behind(disk / LEDGER)
-    child = forked(lambda: ask(ledger, "child"))
-    assert not is_open(db)
-    assert exit_of(child) == 0
-    ledger.close()
-
-
-def test_a_child_does_not_close_what_it_has_inherited(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(disk)
-    ledger = reopen(disk)
-    db = left_behind(disk / LEDGER)
-    inside, go = threading.Event(), threading.Event()
-    thread = threading.Thread(target=ledger.log._file.read, args=(lambda _: inside.set() or go.wait(PATIENCE),))
-    thread.start()
-    assert inside.wait(PATIENCE)
-    monkeypatch.setattr(durable, "_PATIENCE", 0.0)  # so that the fork does not wait for the thread
-
-    def opens_another() -> bool:
-        other = durable.DurableFile(disk / "other")
-        assert durable.DurableFile.create(other.path, [("CREATE TABLE t (x)", ())])
-        other.read(lambda db: None)
-        return is_open(db)
-
-    child = forked(opens_another)
-    go.set()
-    thread.join()
-    assert exit_of(child) == 0
-    ledger.close()
-
-
 def test_threads_that_ask_do_not_stop_a_fork(disk: Path) -> None:
-    gc.collect()  # connections that other tests have dropped: a thread that collects them here would be in SQLite
     make(disk)
     ledger = reopen(disk)
     stop = threading.Event()

@@ -6,50 +6,9 @@ from mutant import plant
 
 _ANCHOR, _CHAIN, _FILE, _LOG, _ROWS = (f"store/{name}.py" for name in ("anchor", "chain", "file", "log", "rows"))
 _COPIES = "trusted/test_ledger_copies.py"
-_FORKS = "crash/test_forks.py"
 _SETTINGS = "trusted/test_ledger_files.py::test_every_connection_has_the_settings_that_durability_rests_on"
 
 STORE = (
-    plant(
-        "a file that is collected closes its connection, while another thread forks",
-        "a forked child is not held up by what a thread of its parent did",
-        _FILE,
-        "            _opened[id(db)] = self.mutex, db\n",
-        "            pass\n",
-        f"{_FORKS}::test_a_thread_that_collects_a_file_does_not_close_it",
-    ),
-    plant(
-        "a file that is used while it is collected is taken for one that was dropped",
-        "no connection is closed under who uses it",
-        _FILE,
-        "            if _held_by(left) == _held_by(_ALONE):\n",
-        "            if left[0] not in [file.mutex for file in _live]:\n",
-        f"{_FORKS}::test_a_file_is_not_closed_under_somebody_who_is_collected_with_it",
-    ),
-    plant(
-        "a fork does not wait for who uses a file that is being collected",
-        "a forked child is not held up by what a thread of its parent did",
-        _FILE,
-        " + [mutex for mutex, _ in list(_opened.values())]\n",
-        "\n",
-        f"{_FORKS}::test_somebody_who_is_collected_with_a_file_delays_the_fork",
-    ),
-    plant(
-        "the connection that a dropped file has left is inherited",
-        "a forked child has no connection of its parent's",
-        _FILE,
-        "                if not db.in_transaction:\n                    _close(db)\n",
-        "                pass\n",
-        f"{_FORKS}::test_what_a_dropped_file_leaves_is_not_inherited",
-    ),
-    plant(
-        "a child closes a connection of its parent's, and deletes the log that is written elsewhere",
-        "a stored answer survives a fork",
-        _FILE,
-        "    _inherited.extend(_opened.values())\n    _opened.clear()\n",
-        "",
-        f"{_FORKS}::test_a_child_does_not_close_what_it_has_inherited",
-    ),
     plant(
         "lines that are known to the anchor by their numbers alone",
         "of several copies in use one answers",

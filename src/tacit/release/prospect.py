@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 SHARE = 0.95
 TIMES = np.exp(np.linspace(-1.5, 1.5, 25))  # how many times as far off as the second fit the first may be
 # What it is as a rule, without and with a prior, and the deviation of its logarithm: a hypothesis has noise of its own,
-# so a second fit finds a rougher table, and a prior that is less like it. By 24 starts on insured and three made-up
-# tables; `bench_accuracy --forecast` checks them on others.
+# so a second fit finds a rougher table, and a prior that is less like it. By some thirty starts on insured and three
+# made-up tables; `bench_accuracy --forecast` checks them on others.
 _AS_A_RULE, _SPREAD = {False: 0.87, True: 0.77}, 0.2
 _FINE = np.linspace(math.log(TIMES[0]), math.log(TIMES[-1]), 601)
 _ONE_IN = 1 / (1 - SHARE)

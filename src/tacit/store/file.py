@@ -4,9 +4,8 @@ Nothing here is a generator: an interrupt (Ctrl-C) between a generator's steps w
 or an open transaction for as long as anybody keeps the exception.
 
 A forked child must not inherit a connection: SQLite's own table of locks would come with it, and a parent that closes
-deletes the log under the child. Nor may a thread be inside SQLite, whose lock on its memory would stay locked in the
-child for good. So nobody is connected while the process forks: each file is let go of, and opened again at its next
-use. A file that is dropped does not close its connection, in whichever thread that happens: see `_opened`.
+deletes the log under the child. So nobody is connected while the process forks: each file is let go of, and opened
+again at its next use.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import fcntl
 import io
 import os
 import sqlite3
-import sys
 import tempfile
 import threading
 import time
@@ -47,12 +45,6 @@ _RECOVER = _CHECKPOINT
 
 _forking = threading.RLock()  # held while the process forks, and by those who must not be forked
 _live = weakref.WeakSet["DurableFile"]()  # what is let go of before a fork
-# Every connection, by its id, with the mutex of its file. What a dropped file leaves is closed when the next one is
-# opened, or before a fork. Whether it was dropped is asked of the mutex, which its file and all who use that hold: a
-# weak reference to the file is dead before the finalisers of what is collected with it have run, and they may use it.
-_opened = dict[int, tuple[Any, Any]]()
-_ALONE = threading.RLock(), None  # a mutex that nobody holds
-_inherited = list[Any]()  # connections of the parent's, which a child neither uses nor closes
 _held = threading.local()  # the mutexes that the forking thread has taken
 _torn: dict[str, Any] = {}  # what the parent was writing: its connection is never used, and never closed, by the child
 
@@ -214,7 +206,7 @@ class DurableFile:
         with self.mutex:
             db, self._connection = self._connection, None
             if db is not None:
-                _close(db)
+                db.close()
 
     def close(self) -> None:
         """Let go of the file. Nothing is pending, and later use is refused."""
@@ -246,16 +238,12 @@ class DurableFile:
         if self._closed:
             raise LedgerError(f"{self.path.name} was closed.")
         db = self._open() if self._connection is None else self._connection
-        try:
-            # Which files these are, whatever they are called: SQLite keeps the log while anybody is connected.
-            found = [(status.st_dev, status.st_ino) for status in map(os.stat, (self.path, self._wal))]
-            if self._connection is None and self._identity and found[0] != self._identity[0]:
-                raise LedgerError(f"{self.path.name} was replaced while it was let go of.")
-        except BaseException:
-            if self._connection is None:
-                _close(db)
-            raise
+        # Which files these are, whatever they are called: SQLite keeps the log while anybody is connected.
+        found = [(status.st_dev, status.st_ino) for status in map(os.stat, (self.path, self._wal))]
         if self._connection is None:
+            if self._identity and found[0] != self._identity[0]:
+                db.close()
+                raise LedgerError(f"{self.path.name} was replaced while it was let go of.")
             self._connection, self._identity = db, found
         elif self._identity != found:
             raise LedgerError(f"{self.path.name} was replaced or removed while in use.")
@@ -268,12 +256,8 @@ class DurableFile:
             raise LedgerError(f"{self.path.name} was being written when this process was forked; use a new process.")
         os.stat(self.path)  # connecting would make a missing file
         _check_names(self.path)
-        for left in list(_opened.values()):
-            if _held_by(left) == _held_by(_ALONE):
-                _close(left[1])
         db = _connect(self.path)
         try:
-            _opened[id(db)] = self.mutex, db
             for pragma in _PRAGMAS:
                 db.execute(pragma).fetchall()
             if db.execute("PRAGMA journal_mode").fetchall()[0][0] != "wal":
@@ -282,7 +266,7 @@ class DurableFile:
                 _sync(self._wal)
                 _sync(self.path.parent)
         except BaseException:
-            _close(db)
+            db.close()
             raise
         return db
 
@@ -299,18 +283,6 @@ class DurableFile:
         unknown = LedgerError(f"{self.path.name} {fault}. What was being written may or may not count.")
         unknown.nothing_spent = False
         return unknown
-
-
-def _held_by(opened: tuple[Any, Any]) -> int:
-    """How many hold a mutex, beside those who hold it in every such tuple."""
-    return sys.getrefcount(opened[0])
-
-
-def _close(db: Any) -> None:
-    try:
-        db.close()
-    finally:  # not before: whoever forks waits for those who close
-        _opened.pop(id(db), None)
 
 
 def _checkpoint(db: Any, pragma: str) -> bool:
@@ -363,30 +335,20 @@ def _sync(path: Path) -> None:
 
 def _before_fork() -> None:
     _forking.acquire()
-    _held.mutexes, deadline = [], time.monotonic() + _PATIENCE
+    _held.mutexes, files, deadline = [], list(_live), time.monotonic() + _PATIENCE
     # All or none, because a ledger's user also waits for the anchor: taking them one by one could wait in a circle.
-    while not (all_taken := all(map(_take, _mutexes()))) and time.monotonic() < deadline:
+    while not all(_take(file) for file in files) and time.monotonic() < deadline:
         _give_back()
         time.sleep(0.001)
-    if all_taken:
-        for file in list(_live):
+    if len(_held.mutexes) == len(files):
+        for file in files:
             file.before_fork()
-        for _, db in list(_opened.values()):
-            with contextlib.suppress(sqlite3.ProgrammingError):  # somebody has closed it just now
-                if not db.in_transaction:
-                    _close(db)
 
 
-def _mutexes() -> list[Any]:
-    """Those of all files, and of files that were dropped: somebody may be closing what they have left."""
-    every = [file.mutex for file in list(_live)] + [mutex for mutex, _ in list(_opened.values())]
-    return list({id(mutex): mutex for mutex in every}.values())
-
-
-def _take(mutex: Any) -> bool:
-    taken: bool = mutex.acquire(blocking=False)
+def _take(file: DurableFile) -> bool:
+    taken = file.mutex.acquire(blocking=False)
     if taken:
-        _held.mutexes.append(mutex)
+        _held.mutexes.append(file.mutex)
     return taken
 
 
@@ -408,8 +370,6 @@ def _in_child() -> None:
     for file in list(_live):
         file.mutex = threading.RLock()
         file.after_fork()
-    _inherited.extend(_opened.values())
-    _opened.clear()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
