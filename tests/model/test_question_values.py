@@ -18,7 +18,7 @@ from tacit.errors import InvalidBudget, InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.factor import GRID, Factor, read_factor, sealed, sealed_digits, write_weights
+from tacit.model.factor import GRID, Factor, read_factor, sealed, sealed_digits, sealed_runs, write_weights
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import MAX_ANSWERS, Convolution, Marginal, Product, Tree, check, marginal
@@ -237,6 +237,28 @@ def test_the_seal_of_digits_is_that_of_the_condition_they_spell() -> None:
     for digits in ("0", "0F", "0f0", "0f00", " 0", "0f "):  # of another length, or in another spelling
         with contextlib.suppress(ValueError):
             assert sealed_digits("a", 8, digits) is None
+
+
+@pytest.mark.parametrize("size", [255, 256, 257, 500])
+def test_the_seal_of_runs_is_that_of_the_condition_they_spell(size: int) -> None:
+    rng, kinds = np.random.default_rng(4), set[tuple[type, bool]]()
+    for edges in [0, 1, 2, 3, 4, 5, 7, 8, 9, 40, 200] * 8:
+        cuts = np.sort(rng.choice(size - 1, edges, replace=False) + 1)
+        weights = (np.searchsorted(cuts, np.arange(size), side="right") + rng.integers(2)) % 2
+        factor = Factor(("a",), weights, 1)
+        runs = np.diff(cuts, prepend=0, append=size).tolist()
+        runs = [0, *runs] if weights[0] else runs
+        forms = {str: np.packbits(factor.weights).tobytes().hex(), list: runs}
+        right = (sealed(factor), Query((factor,), False).factors[:1] == (factor,)) if edges else None
+        for kind, made, form in ((str, sealed_digits, forms[str]), (list, sealed_runs, runs)):
+            again = read_factor({"scope": ["a"], "shape": [size], "unit": 1, "weights": form})
+            assert sealed(again) == sealed(factor)  # either form is read, one is written
+            written = write_weights(factor) == form
+            kinds.add((kind, written))
+            assert made("a", size, form) == (right if written else None)
+        for wrong in ([*runs, 0], [0, 0, *runs], [1, *runs], [*runs[:-1], runs[-1] - 1], [-1, *runs, 1]):
+            assert sealed_runs("a", size, wrong) is None
+    assert len(kinds) == (4 if size >= 256 else 2)
 
 
 def test_a_root_has_no_more_children_than_it_needs() -> None:

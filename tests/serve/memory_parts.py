@@ -79,7 +79,7 @@ def count(*_):
     kept = sum(type(one).__name__ == "Remembered" for one in things)
     repeats = sum(len(one._repeats) for one in things if type(one).__name__ == "Dataset")
     found = [int(status[name].split()[0]) * 1024 for name in ("VmRSS", "RssFile")]
-    conditions = factor._of_bits.cache_info().currsize
+    conditions = factor._of_bits_or_runs.cache_info().currsize
     found += [small_objects(), taken - free, free, sqlite(), len(sys.modules), kept, conditions, repeats]
     place = sys.argv[1] + ".held"
     with open(place + ".new", "w") as file:

@@ -25,11 +25,12 @@ GRID = 2**20  # grid steps in a weight of 1, for queries that are not predicates
 MAX_TABLE = 2**20  # entries of one factor
 MAX_JOINED = 8  # attributes of one factor: the search for its irreducible parts tries their subsets
 Weights = NDArray[np.integer[Any]]
-_SHORT = 4096  # digits of weights that are worth keeping
-_WIDE, _PER_RUN = 2**14, 64  # cells from which on a factor is written in runs, where each stands for so many of them
+_SHORT = 2**14  # cells of a factor that is worth keeping
+_WIDE, _PER_RUN = 2**8, 64  # cells from which on a factor is written in runs, where each stands for so many of them
 _MOST_IN_RUNS = MAX_BINS + 2  # cells: the values of the widest attribute, and what is other or missing
 _HEX = re.compile("[0-9a-f]+")
-_BITS = bytes.maketrans(b"01", b"\x00\x01")
+_RUN = b"\x00", b"\x01"
+_BITS = bytes.maketrans(b"01", b"".join(_RUN))
 _BYTE = np.dtype(np.uint8).str
 TYPES: dict[int, type[np.integer[Any]]] = {1: np.uint8, GRID: np.int32}  # of the canonical form, by its grid
 
@@ -189,14 +190,33 @@ def sealed_digits(name: str, size: int, digits: str) -> tuple[bytes, bool] | Non
     None unless some values meet it and others do not, and these digits are the one form that `write_weights` gives it.
     For readers of many questions: a `Factor` takes ten times as long.
     """
-    if len(digits) != _written(size, 1) or size >= _WIDE or _HEX.fullmatch(digits) is None:
+    if len(digits) != _written(size, 1) or _HEX.fullmatch(digits) is None:
         return None
     bits = int(digits, 16)
-    met = bits.bit_count()
-    beyond = bits & (1 << 4 * len(digits) - size) - 1  # the last byte may have more bits than there are values
-    if beyond or not 0 < met < size:
+    spare = 4 * len(digits) - size  # the last byte may have more bits than there are values
+    if bits & (1 << spare) - 1:
         return None
-    weights = format(bits, f"0{4 * len(digits)}b")[:size].encode().translate(_BITS)
+    bits >>= spare
+    edges = ((bits ^ bits >> 1) & (1 << size - 1) - 1).bit_count()
+    if size >= _WIDE and edges <= size // _PER_RUN:  # it is written in runs
+        return None
+    return _sealed(name, format(bits, f"0{size}b").encode().translate(_BITS))
+
+
+def sealed_runs(name: str, size: int, runs: Sequence[int]) -> tuple[bytes, bool] | None:
+    """As `sealed_digits`, of a condition that is written in runs."""
+    first, *others = runs
+    whole = first >= 0 and min(others, default=0) > 0 and first + sum(others) == size
+    edges = len(others) - (first == 0)
+    if not whole or size < _WIDE or edges > size // _PER_RUN:
+        return None
+    return _sealed(name, b"".join(_RUN[i % 2] * length for i, length in enumerate(runs)))
+
+
+def _sealed(name: str, weights: bytes) -> tuple[bytes, bool] | None:
+    met, size = weights.count(1), len(weights)
+    if not 0 < met < size:
+        return None
     alone = 2 * met < size or (2 * met == size and not weights[0])  # it is not `turned`
     return _header((name,), 1, (size,), _BYTE) + weights, alone
 
@@ -225,14 +245,6 @@ def _runs(flat: Weights) -> list[int] | None:
     return [0, *lengths] if flat[0] else lengths
 
 
-def _of_runs(scope: tuple[str, ...], shape: tuple[int, ...], runs: list[int]) -> Factor:
-    whole = all(type(length) is int and length >= 0 for length in runs)
-    if not whole or sum(runs) != math.prod(shape) or sum(runs) > _MOST_IN_RUNS:
-        raise InvalidQuery("the weights of a question do not have its shape.")
-    bits = np.repeat(np.arange(len(runs), dtype=np.uint8) % 2, runs)
-    return Factor(scope, bits.reshape(shape), 1)
-
-
 def _written(cells: int, unit: int) -> int:
     """How many hexadecimal digits, or numbers, that many weights are written with."""
     return 2 * -(-cells // 8) if unit == 1 else cells
@@ -240,20 +252,29 @@ def _written(cells: int, unit: int) -> int:
 
 def read_factor(form: dict[str, Any]) -> Factor:
     """A factor of its JSON form; see `Query.to_dict`."""
-    shape, unit = tuple(form["shape"]), form["unit"]
+    scope, shape, unit, weights = tuple(form["scope"]), tuple(form["shape"]), form["unit"], form["weights"]
     whole = all(type(number) is int for number in (*shape, unit)) and min(shape, default=1) >= 1
-    if whole and unit == 1 and isinstance(form["weights"], list):
-        return _of_runs(tuple(form["scope"]), shape, form["weights"])
-    if not whole or len(form["weights"]) != _written(math.prod(shape), unit):
+    cells = math.prod(shape) if whole else 0
+    in_runs = unit == 1 and isinstance(weights, list)
+    fits = _are_runs(weights, cells) if in_runs else len(weights) == _written(cells, unit)
+    if not whole or not fits:
         raise InvalidQuery("the weights of a question do not have its shape.")  # before any array is made of them
-    if unit == 1:
-        # Many questions have the same conditions, and a factor cannot be changed: so they may share it.
-        make = _of_bits if len(form["weights"]) <= _SHORT else _of_bits.__wrapped__
-        return make(tuple(form["scope"]), shape, form["weights"])
-    return Factor(tuple(form["scope"]), np.array(form["weights"]).reshape(shape), unit)
+    if unit != 1:
+        return Factor(scope, np.array(weights).reshape(shape), unit)
+    # Many questions have the same conditions, and a factor cannot be changed: so they may share it.
+    make = _of_bits_or_runs if cells <= _SHORT else _of_bits_or_runs.__wrapped__
+    return make(scope, shape, tuple(weights) if in_runs else weights)
+
+
+def _are_runs(runs: list[Any], cells: int) -> bool:
+    whole = all(type(length) is int and length >= 0 for length in runs)
+    return whole and sum(runs) == cells <= _MOST_IN_RUNS
 
 
 @lru_cache(maxsize=4096)
-def _of_bits(scope: tuple[str, ...], shape: tuple[int, ...], digits: str) -> Factor:
-    bits = np.unpackbits(np.frombuffer(bytes.fromhex(digits), dtype=np.uint8), count=math.prod(shape))
+def _of_bits_or_runs(scope: tuple[str, ...], shape: tuple[int, ...], written: str | tuple[int, ...]) -> Factor:
+    if isinstance(written, str):
+        bits = np.unpackbits(np.frombuffer(bytes.fromhex(written), dtype=np.uint8), count=math.prod(shape))
+    else:
+        bits = np.repeat(np.arange(len(written), dtype=np.uint8) % 2, written)
     return Factor(scope, bits.reshape(shape), 1)

@@ -11,27 +11,29 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import MsgspecError, Struct
-from msgspec.json import Decoder, Encoder
+from msgspec.json import Decoder, Encoder, decode
 
 from tacit.errors import TacitError
 from tacit.exact.price import Sensitivity, price
-from tacit.model.factor import sealed_digits
+from tacit.model.factor import sealed_digits, sealed_runs
 from tacit.model.noise_law import Noise
 from tacit.model.query import query_key
 from tacit.model.request import Declared
 from tacit.store.chain import Line
 
 _KEPT = 2**24  # characters and bytes of texts that are remembered: many questions share theirs
-_DIGITS = 4096  # of the weights of one condition
+_DIGITS = 4096  # characters of the weights of one condition
 _MOST_WORDS = 2**16  # characters of a note
 _LEAST, _MOST = 1e-3, 1e15  # between which msgspec spells a number as `canonical` does
 _LONG = 2**63  # whole numbers are of 64 bits
 
 # A body is what stands before its conditions, the conditions, and the number that was released.
-_BEFORE, _BETWEEN, _AFTER = '"factors":[{"scope":["', '"},{"scope":["', '"}],"kind":"query"}'
+_BEFORE, _BETWEEN, _AFTER = '"factors":[{"scope":["', '},{"scope":["', '}],"kind":"query"}'
 _NONE = '"factors":[],"kind":"query"}'
 _WHOLE = "(0|-?[1-9][0-9]{0,17})"  # below 2^63 in size
-_NAMED = re.compile(r'([ !#-\[\]-~]+)"\],"shape":\[([1-9][0-9]{0,5})\],"unit":1,"weights":"')
+_NAMED = re.compile(r'([ !#-\[\]-~]+)"\],"shape":\[([1-9][0-9]{0,6})\],"unit":1')
+_WEIGHTS = ',"weights":'
+_RUNS = re.compile(r"\[(0|[1-9][0-9]{0,6})(,[1-9][0-9]{0,6})+\]")
 
 
 class WrittenNoise(Struct, forbid_unknown_fields=True, gc=False):
@@ -162,11 +164,18 @@ class CountJudge:
         return 0 if words and bars else None
 
     def _condition(self, text: str) -> Condition | None:
-        """A factor, if it is a condition on one attribute of the domain, in its one spelling and in few digits."""
-        about, quote, digits = text.rpartition('"')
-        attribute = self._attributes.get(about) or self._attribute(about + quote)
-        found = None if attribute is None or len(digits) > _DIGITS else sealed_digits(*attribute, digits)
-        if attribute is None or found is None:
+        """A factor, if it is a condition on one attribute of the domain, in its one spelling and in few characters."""
+        about, _, weights = text.rpartition(_WEIGHTS)
+        attribute = self._attributes.get(about) or self._attribute(about)
+        if attribute is None or len(weights) > _DIGITS:
+            return None
+        if _RUNS.fullmatch(weights):
+            found = sealed_runs(*attribute, decode(weights))
+        elif weights[:1] == weights[-1:] == '"':
+            found = sealed_digits(*attribute, weights[1:-1])
+        else:
+            return None
+        if found is None:
             return None
         self._remember(len(text) + len(found[0]))
         self._conditions[text] = one = Condition(attribute[0], *found)
@@ -177,7 +186,7 @@ class CountJudge:
         found = _NAMED.fullmatch(text)
         if found is None or self._public.domain.sizes.get(found[1]) != int(found[2]):
             return None
-        self._attributes[text[:-1]] = attribute = found[1], int(found[2])
+        self._attributes[text] = attribute = found[1], int(found[2])
         return attribute
 
     def _remember(self, size: int) -> None:
