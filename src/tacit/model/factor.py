@@ -197,9 +197,8 @@ def sealed_digits(name: str, size: int, digits: str) -> tuple[bytes, bool] | Non
     if bits & (1 << spare) - 1:
         return None
     bits >>= spare
-    edges = ((bits ^ bits >> 1) & (1 << size - 1) - 1).bit_count()
-    if size >= _WIDE and edges <= size // _PER_RUN:  # it is written in runs
-        return None
+    if size >= _WIDE and ((bits ^ bits >> 1) & (1 << size - 1) - 1).bit_count() <= size // _PER_RUN:
+        return None  # between so few values that differ it is written in runs
     return _sealed(name, format(bits, f"0{size}b").encode().translate(_BITS))
 
 

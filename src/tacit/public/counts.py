@@ -169,12 +169,10 @@ class CountJudge:
         attribute = self._attributes.get(about) or self._attribute(about)
         if attribute is None or len(weights) > _DIGITS:
             return None
-        if _RUNS.fullmatch(weights):
-            found = sealed_runs(*attribute, decode(weights))
-        elif weights[:1] == weights[-1:] == '"':
+        if weights[:1] == weights[-1:] == '"':
             found = sealed_digits(*attribute, weights[1:-1])
         else:
-            return None
+            found = sealed_runs(*attribute, decode(weights)) if _RUNS.fullmatch(weights) else None
         if found is None:
             return None
         self._remember(len(text) + len(found[0]))

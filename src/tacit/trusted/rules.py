@@ -39,7 +39,8 @@ def step(state: State, seq: int, line: Draft | Line, total: int, *, continues: b
         spent, room = state.spent + line.atoms, state.room - line.atoms
         return State(spent, state.open, state.settling, room, state.raised, state.closed)
     limit = total + state.raised
-    rested = state._replace(settling=None, room=0)  # outcomes that stand apart do not settle together
+    # Outcomes that stand apart do not settle together.
+    rested = state if state.settling is None else state._replace(settling=None, room=0)
     if line.kind in ("intent", "carried"):
         # An override may have carried more than the total: what costs nothing still costs nothing.
         if line.atoms and (state.closed or not admits(state.spent, line.atoms, limit)):
