@@ -340,4 +340,21 @@ PRICES = (
         "(1.01 * reach)",
         "trusted/test_lens.py::test_the_steepest_disagreement_is_within_its_slope_and_a_steeper_one_is_seen",
     ),
+    plant(
+        "published conditions that are not of their attribute",
+        "a published count is about the declared domain",
+        "model/factor.py",
+        "min(others, default=0) > 0 and first + sum(others) == size",
+        "min(others, default=0) > 0",
+        "model/test_question_values.py::test_the_seal_of_runs_is_that_of_the_condition_they_spell",
+    ),
+    plant(
+        "published conditions in two spellings",
+        "a published question has one spelling",
+        "model/factor.py",
+        "if not whole or size < _WIDE or edges > size // _PER_RUN:",
+        "if not whole:",
+        "test_published_file.py::test_counts_are_judged_the_quick_way_only_where_the_slow_way_takes_them",
+        "model/test_question_values.py::test_the_seal_of_runs_is_that_of_the_condition_they_spell",
+    ),
 )
