@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numba
 import numpy as np
@@ -82,24 +83,26 @@ def _tree(counts: Floats, prices: Prices, share: float, branching: int, height: 
     return above[: len(counts)]
 
 
-def dawa(counts: Floats, prices: Prices) -> Floats:
+def dawa(counts: Floats, prices: Prices, *, proved: bool = False) -> Floats:
     """DAWA (Li, Hay & Miklau 2014): a quarter of the budget finds runs that are nearly even, the rest counts them.
 
     The second stage is HB over the runs, which needs no workload, in place of the paper's GreedyH.
     """
     first = 0.25
-    ends = _partition(counts, prices, first)
+    ends = _partition(counts, prices, first, proved=proved)
     starts = np.concatenate([[0], ends[:-1]])
     runs = hb(np.add.reduceat(counts, starts), prices, 1 - first)
     return np.repeat(runs / (ends - starts), ends - starts)
 
 
-def _partition(counts: Floats, prices: Prices, share: float) -> NDArray[np.int64]:
+def _partition(counts: Floats, prices: Prices, share: float, *, proved: bool = False) -> NDArray[np.int64]:
     """The runs, of 2^k counts each, whose deviations from even and noise are least.
 
-    The noise, and cutting noisy deviations at 0, are those of the program that its authors published. A row moves the
-    deviation of a run by up to 2 either way, and of two runs in opposite ways, so that the plain argument for the best
-    partition asks for twice as much noise and for no cut: this peer may be better than it is private.
+    The noise, and cutting noisy deviations at 0, are those of the program that its authors published: this peer may be
+    better than it is private. With `proved` there is the noise that the plain argument asks for. A row is in one run of
+    each partition. It moves the deviation of a run by less than 2, of the chosen one and of another in opposite ways,
+    so the noise of the chosen run has to make up for twice that; and the cost that it must stay below may pass 0, where
+    a cut leaves no chance at all.
     """
     size = len(counts)
     costs = np.full((size.bit_length(), size), np.inf)  # by the run's length and its last place
@@ -108,7 +111,8 @@ def _partition(counts: Floats, prices: Prices, share: float) -> NDArray[np.int64
         noisy = _deviations(counts, length)
         if power:
             scale = (2 - 1 / length - 1 / size) / prices.pure(share)
-            noisy = np.maximum(noisy + prices.rng.laplace(0, scale, len(noisy)), 0)
+            noisy = noisy + prices.rng.laplace(0, 2 * scale if proved else scale, len(noisy))
+            noisy = noisy if proved else np.maximum(noisy, 0)
         costs[power, length - 1 :] = noisy + 1 / prices.epsilon(1 - share)
     return _best_runs(costs)
 
@@ -262,5 +266,5 @@ def hilbert(side: int) -> NDArray[np.int64]:
     return x * side + y
 
 
-PEERS_1D = {"HB": hb, "DAWA": dawa, "AHP": ahp}
+PEERS_1D = {"HB": hb, "DAWA": dawa, "DAWA x 2": partial(dawa, proved=True), "AHP": ahp}
 PEERS_2D = {"HB": quad_tree, "DAWA": dawa_2d, "UGrid": ugrid, "AGrid": agrid}

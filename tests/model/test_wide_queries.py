@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,12 @@ import pytest
 
 import tacit
 from tacit.errors import InvalidQuery
+from tacit.model import factor
 from tacit.model.domain import Domain
+from tacit.model.entry import decode, spells
+from tacit.model.factor import read_factor
 from tacit.model.query import Query
+from tacit.owner.inspection import inspect
 from tacit.store.chain import canonical
 
 BINS = 100_000
@@ -84,10 +87,55 @@ def test_a_ledger_and_what_it_publishes_grow_with_what_is_said(tmp_path: Path) -
         assert max(len(line.body) for line in lines) < 1_000  # as bits, 25,000 digits
         session.publish(tmp_path / "p")
     tacit.verify(tmp_path / "p")
-    check = importlib.import_module("tacit.public.check")
-    body = next(line.body for line in lines if line.kind == "measured")
-    before = json.loads(body)
+    line = next(line for line in lines if line.kind == "measured")
+    said, before = decode(line.kind, line.body), json.loads(line.body)
     before["question"] = bits(before["question"])
-    assert check._in_runs(canonical(before)) == body  # a file of an earlier version is read
-    assert check._in_runs(json.dumps(before)) == ""
-    assert check._in_runs(body) == body
+    assert spells(said, line.kind, line.body)
+    assert spells(said, line.kind, canonical(before))  # as an earlier version wrote it
+    assert not spells(said, line.kind, json.dumps(before))
+    assert not spells(said, "told", line.body)
+
+
+def test_what_an_earlier_version_wrote_is_read_and_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = Domain({"v": tacit.integer(0, 299), "x": tacit.integer(0, 3)})
+    rows = pd.DataFrame({"v": range(300), "x": [0, 1, 2] * 100})
+    files = {"ledger": tmp_path / "l", "anchor": tmp_path / "a"}
+    terms: dict[str, Any] = {"data": rows, "domain": domain, "budget": tacit.Budget(epsilon=1.0), "mechanism": "direct"}
+    asked = [tacit.count(v=(0, 9)), tacit.count(v=(10, 99), x=1), ~tacit.count(v=(3, 200), x=2)]
+    with monkeypatch.context() as before:
+        before.setattr("tacit.model.factor._WIDE", 2**14)  # from where on it wrote runs
+        with tacit.open(**terms, **files) as session:
+            told = session.ask_many(asked)
+            assert any('"weights":"' in line.body for line in session.transcript()[1])
+            session.publish(tmp_path / "p")
+    assert inspect(tmp_path / "l", tmp_path / "a").measured == 3
+    tacit.verify(tmp_path / "p")
+    with tacit.open(**terms, **files) as session, tacit.read(tmp_path / "p") as read:
+        repeats = session.ask_many(asked)
+        assert [answer.value for answer in repeats] == [answer.value for answer in told]
+        assert repeats == read.ask_many(asked)
+        assert not any(answer.cost.atoms for answer in repeats)
+        session.publish(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "p").read_bytes()
+
+
+def test_what_is_kept_of_questions_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(shape: list[int], weights: object) -> None:
+        read_factor({"scope": ["id"], "shape": shape, "unit": 1, "weights": weights})
+
+    kept = factor._of_bits_or_runs
+    kept.cache_clear()
+    read([300], [10, 290])
+    assert kept.cache_info().currsize == 1
+    read([2**14], [1] * 2**14)  # as many numbers as cells
+    read([BINS], [1, BINS - 1])
+    assert kept.cache_info().currsize == 1
+    with pytest.raises(InvalidQuery, match="do not have its shape"):
+        read([2], [0] * 50_000 + [1, 1])
+    monkeypatch.setattr("math.prod", lambda sizes: pytest.fail("nothing is multiplied"))
+    for shape in ([10**4_000] * 2_000, [2] * 2_000, [10**4_000]):
+        with pytest.raises(InvalidQuery, match="do not have its shape"):
+            read(shape, "00")
+    for weights in ((10, 290), b"00", None, {}, 5):
+        with pytest.raises(InvalidQuery, match="do not have its shape"):
+            read([0], weights)

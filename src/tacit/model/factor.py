@@ -190,7 +190,7 @@ def sealed_digits(name: str, size: int, digits: str) -> tuple[bytes, bool] | Non
     None unless some values meet it and others do not, and these digits are the one form that `write_weights` gives it.
     For readers of many questions: a `Factor` takes ten times as long.
     """
-    if len(digits) != _written(size, 1) or _HEX.fullmatch(digits) is None:
+    if len(digits) != _written(size) or _HEX.fullmatch(digits) is None:
         return None
     bits = int(digits, 16)
     spare = 4 * len(digits) - size  # the last byte may have more bits than there are values
@@ -244,30 +244,41 @@ def _runs(flat: Weights) -> list[int] | None:
     return [0, *lengths] if flat[0] else lengths
 
 
-def _written(cells: int, unit: int) -> int:
-    """How many hexadecimal digits, or numbers, that many weights are written with."""
-    return 2 * -(-cells // 8) if unit == 1 else cells
+def _written(cells: int) -> int:
+    """How many hexadecimal digits the bits of so many cells are written with."""
+    return 2 * -(-cells // 8)
 
 
 def read_factor(form: dict[str, Any]) -> Factor:
     """A factor of its JSON form; see `Query.to_dict`."""
     scope, shape, unit, weights = tuple(form["scope"]), tuple(form["shape"]), form["unit"], form["weights"]
-    whole = all(type(number) is int for number in (*shape, unit)) and min(shape, default=1) >= 1
-    cells = math.prod(shape) if whole else 0
-    in_runs = unit == 1 and isinstance(weights, list)
-    fits = _are_runs(weights, cells) if in_runs else len(weights) == _written(cells, unit)
-    if not whole or not fits:
+    if not _fit(weights, shape, unit):
         raise InvalidQuery("the weights of a question do not have its shape.")  # before any array is made of them
     if unit != 1:
         return Factor(scope, np.array(weights).reshape(shape), unit)
+    written = weights if isinstance(weights, str) else tuple(weights)
     # Many questions have the same conditions, and a factor cannot be changed: so they may share it.
-    make = _of_bits_or_runs if cells <= _SHORT else _of_bits_or_runs.__wrapped__
-    return make(scope, shape, tuple(weights) if in_runs else weights)
+    cells = math.prod(shape)
+    short = cells <= _SHORT and (isinstance(written, str) or len(written) <= 2 + cells // _PER_RUN)
+    make = _of_bits_or_runs if short else _of_bits_or_runs.__wrapped__
+    return make(scope, shape, written)
 
 
-def _are_runs(runs: list[Any], cells: int) -> bool:
-    whole = all(type(length) is int and length >= 0 for length in runs)
-    return whole and sum(runs) == cells <= _MOST_IN_RUNS
+def _fit(weights: object, shape: tuple[Any, ...], unit: object) -> bool:
+    """Whether these are digits, lengths of runs or numbers for as many cells as a table of this shape has."""
+    whole = all(type(number) is int for number in (*shape, unit))
+    if not whole or len(shape) > MAX_JOINED or not all(1 <= size <= _MOST_IN_RUNS for size in shape):
+        return False
+    cells: int = math.prod(shape)
+    if unit == 1 and isinstance(weights, str):
+        return len(weights) == _written(cells)
+    if not isinstance(weights, list):
+        return False
+    if unit != 1:
+        return len(weights) == cells
+    if 0 in weights[1:] or not all(type(length) is int and length >= 0 for length in weights):
+        return False
+    return cells == sum(weights) <= _MOST_IN_RUNS
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tacit.errors import LedgerError, TacitError
 from tacit.model.budget import Budget, Loss, percent_of, raised
-from tacit.model.entry import decode, encode
+from tacit.model.entry import decode, spells
 from tacit.owner.terms import MadeWith
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Line
@@ -68,7 +68,7 @@ def inspect(path: Path, anchor: Path | None = None) -> Inspected:
         seen[line.kind] += 1
         last = line.hash
         try:
-            whole = encode(decode(line.kind, line.body)) == (line.kind, line.body)
+            whole = spells(decode(line.kind, line.body), line.kind, line.body)
         except (TacitError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             whole = False
         if not whole:

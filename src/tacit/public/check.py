@@ -5,15 +5,12 @@ Called by `read` and `verify`. Prices are worked out again from the public form 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, cast
-
-import numpy as np
+from typing import NamedTuple, cast
 
 from tacit.errors import InvalidBudget, InvalidQuery, LedgerError, TacitError
 from tacit.exact.price import Sensitivity, carried, gate_price, price, raised_to, threshold_of, values_price
@@ -40,9 +37,9 @@ from tacit.model.entry import (
     decisions,
     decode,
     discovery_key,
-    encode,
+    spells,
 )
-from tacit.model.factor import GRID, read_factor, write_weights
+from tacit.model.factor import GRID
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.request import Declared
@@ -52,7 +49,7 @@ from tacit.model.workload import check as check_question
 from tacit.public.counts import CountJudge
 from tacit.public.file import Contents
 from tacit.public.lines import HASH, PublishedLines, refuse
-from tacit.store.chain import Line, Mark, Override, State, canonical, follow
+from tacit.store.chain import Line, Mark, Override, State, follow
 from tacit.trusted.rules import step
 from tacit.trusted.sensitivity import sensitivity
 
@@ -191,28 +188,8 @@ def _words(text: object, most: int, what: str) -> None:
 def _entry(line: Line) -> Entry:
     """The entry of a line. Encoded again it must be the line: so every field has its type, and there is no other."""
     entry = decode(line.kind, line.body)
-    kind, body = encode(entry)
-    alike = kind == line.kind and (body == line.body or body == _in_runs(line.body))
-    _need(alike, "its body is not in the one spelling that is used here")
+    _need(spells(entry, line.kind, line.body), "its body is not in the one spelling that is used here")
     return entry
-
-
-def _in_runs(body: str) -> str:
-    """A body of an earlier version, which wrote wide weights as bits, as it is written now; empty of any other."""
-
-    def now(form: Any) -> Any:
-        if isinstance(form, list):
-            return [now(one) for one in form]
-        if not isinstance(form, dict):
-            return form
-        if form.keys() == {"scope", "shape", "unit", "weights"} and isinstance(form["weights"], str):
-            factor = read_factor(form)
-            same = np.packbits(factor.weights).tobytes().hex() == form["weights"]
-            return form | {"weights": write_weights(factor)} if same else form
-        return {name: now(one) for name, one in form.items()}
-
-    form = json.loads(body)
-    return canonical(now(form)) if canonical(form) == body else ""
 
 
 def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _Intended], keyed: set[int]) -> None:

@@ -22,7 +22,7 @@ from tacit.model.request import Declared
 from tacit.store.chain import Line
 
 _KEPT = 2**24  # characters and bytes of texts that are remembered: many questions share theirs
-_DIGITS = 4096  # characters of the weights of one condition
+_DIGITS = 4098  # characters of the weights of one condition, quotes included
 _MOST_WORDS = 2**16  # characters of a note
 _LEAST, _MOST = 1e-3, 1e15  # between which msgspec spells a number as `canonical` does
 _LONG = 2**63  # whole numbers are of 64 bits
