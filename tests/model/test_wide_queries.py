@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 
 import tacit
-from tacit.errors import InvalidQuery
+from tacit.errors import InvalidQuery, LedgerError
 from tacit.model import factor
 from tacit.model.domain import Domain
 from tacit.model.entry import decode, spells
-from tacit.model.factor import read_factor
+from tacit.model.factor import GRID, read_factor
 from tacit.model.query import Query
 from tacit.owner.inspection import inspect
-from tacit.store.chain import canonical
+from tacit.store.chain import canonical, chain_hash
 
 BINS = 100_000
 DOMAIN = Domain({"id": tacit.integer(0, BINS - 1), "sex": tacit.category(["F", "M"])})
@@ -132,10 +135,35 @@ def test_what_is_kept_of_questions_stays_small(monkeypatch: pytest.MonkeyPatch) 
     assert kept.cache_info().currsize == 1
     with pytest.raises(InvalidQuery, match="do not have its shape"):
         read([2], [0] * 50_000 + [1, 1])
+    for weights in ((10, 290), b"00", None, {}, 5, " " * 76, ["1" * 10**6, 290], [[10], [290]]):
+        with pytest.raises(InvalidQuery, match="do not have its shape"):
+            read([300], weights)
     monkeypatch.setattr("math.prod", lambda sizes: pytest.fail("nothing is multiplied"))
     for shape in ([10**4_000] * 2_000, [2] * 2_000, [10**4_000]):
         with pytest.raises(InvalidQuery, match="do not have its shape"):
             read(shape, "00")
-    for weights in ((10, 290), b"00", None, {}, 5):
+
+
+def test_numbers_of_another_kind_are_refused_before_anything_is_made_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(np, "array", lambda *given: pytest.fail("nothing is made"))
+    for weights in (["a" * 2_000_000, *["b"] * 99], [[1]] * 100, [1.0] * 100, [True] * 100):
+        form = {"scope": ["id"], "shape": [100], "unit": GRID, "weights": weights}
         with pytest.raises(InvalidQuery, match="do not have its shape"):
-            read([0], weights)
+            read_factor(form)
+
+
+def test_a_line_that_nests_too_deep_is_damage_and_no_error_of_ours(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"id": range(100), "sex": "F"})
+    files = {"ledger": tmp_path / "l", "anchor": tmp_path / "a"}
+    budget, nested = tacit.Budget(epsilon=1.0), ',"x":' + "[" * 700 + "]" * 700 + "}"
+    with tacit.open(data=rows, domain=DOMAIN, budget=budget, mechanism="direct", **files) as session:
+        session.ask(tacit.count(id=(0, 9)))
+        before, line = session.transcript()[1]
+    line = replace(line, body=line.body[:-1] + nested)
+    with closing(sqlite3.connect(tmp_path / "l")) as db:
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            db.execute(f"DROP TRIGGER {name}")
+        db.execute("UPDATE entries SET body = ?, hash = ? WHERE seq = 2", (line.body, chain_hash(before.hash, line)))
+        db.commit()
+    with pytest.raises(LedgerError, match="entry 2 is not one that this program wrote"):
+        inspect(tmp_path / "l", tmp_path / "a")

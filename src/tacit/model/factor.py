@@ -27,6 +27,7 @@ MAX_JOINED = 8  # attributes of one factor: the search for its irreducible parts
 Weights = NDArray[np.integer[Any]]
 _SHORT = 2**14  # cells of a factor that is worth keeping
 _WIDE, _PER_RUN = 2**8, 64  # cells from which on a factor is written in runs, where each stands for so many of them
+_MOST_AXES = 64  # of a shape that is read: how many there may be is said later, in better words
 _MOST_IN_RUNS = MAX_BINS + 2  # cells: the values of the widest attribute, and what is other or missing
 _HEX = re.compile("[0-9a-f]+")
 _RUN = b"\x00", b"\x01"
@@ -267,18 +268,17 @@ def read_factor(form: dict[str, Any]) -> Factor:
 def _fit(weights: object, shape: tuple[Any, ...], unit: object) -> bool:
     """Whether these are digits, lengths of runs or numbers for as many cells as a table of this shape has."""
     whole = all(type(number) is int for number in (*shape, unit))
-    if not whole or len(shape) > MAX_JOINED or not all(1 <= size <= _MOST_IN_RUNS for size in shape):
+    if not whole or len(shape) > _MOST_AXES or not all(1 <= size <= _MOST_IN_RUNS for size in shape):
         return False
     cells: int = math.prod(shape)
     if unit == 1 and isinstance(weights, str):
-        return len(weights) == _written(cells)
-    if not isinstance(weights, list):
+        return len(weights) == _written(cells) and _HEX.fullmatch(weights) is not None
+    if not isinstance(weights, list) or not all(type(number) is int for number in weights):
         return False
     if unit != 1:
         return len(weights) == cells
-    if 0 in weights[1:] or not all(type(length) is int and length >= 0 for length in weights):
-        return False
-    return cells == sum(weights) <= _MOST_IN_RUNS
+    first, others = weights[:1], weights[1:]
+    return min(first, default=0) >= 0 and min(others, default=1) > 0 and cells == sum(weights) <= _MOST_IN_RUNS
 
 
 @lru_cache(maxsize=4096)

@@ -69,7 +69,7 @@ def inspect(path: Path, anchor: Path | None = None) -> Inspected:
         last = line.hash
         try:
             whole = spells(decode(line.kind, line.body), line.kind, line.body)
-        except (TacitError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+        except (TacitError, LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
             whole = False
         if not whole:
             raise LedgerError(f"{path.name} is damaged: entry {line.seq} is not one that this program wrote.")
