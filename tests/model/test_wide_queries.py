@@ -135,7 +135,7 @@ def test_what_is_kept_of_questions_stays_small(monkeypatch: pytest.MonkeyPatch) 
     assert kept.cache_info().currsize == 1
     with pytest.raises(InvalidQuery, match="do not have its shape"):
         read([2], [0] * 50_000 + [1, 1])
-    for weights in ((10, 290), b"00", None, {}, 5, " " * 76, ["1" * 10**6, 290], [[10], [290]]):
+    for weights in ((10, 290), b"00", None, {}, 5, "00", " " * 76, ["1" * 10**6, 290], [[10], [290]]):
         with pytest.raises(InvalidQuery, match="do not have its shape"):
             read([300], weights)
     monkeypatch.setattr("math.prod", lambda sizes: pytest.fail("nothing is multiplied"))
@@ -146,10 +146,27 @@ def test_what_is_kept_of_questions_stays_small(monkeypatch: pytest.MonkeyPatch) 
 
 def test_numbers_of_another_kind_are_refused_before_anything_is_made_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(np, "array", lambda *given: pytest.fail("nothing is made"))
-    for weights in (["a" * 2_000_000, *["b"] * 99], [[1]] * 100, [1.0] * 100, [True] * 100):
+    monkeypatch.setattr(np, "repeat", lambda *given: pytest.fail("nothing is made"))
+    texts, table = ["a" * 2_000_000, *["b"] * 99], ["a", "b"]
+    for weights in (texts, [[1]] * 100, [1.0] * 100, [True] * 100, [1] * 99, "0" * 100):
         form = {"scope": ["id"], "shape": [100], "unit": GRID, "weights": weights}
         with pytest.raises(InvalidQuery, match="do not have its shape"):
             read_factor(form)
+    for shape, unit in (([100.0], 1), ([100], True), ([100], 1.0), ([0], 1), (["100"], 1), ([100], None)):
+        with pytest.raises(InvalidQuery, match="do not have its shape"):
+            read_factor({"scope": ["id"], "shape": shape, "unit": unit, "weights": [1, 99]})
+    with pytest.raises(InvalidQuery, match="do not have its shape"):
+        read_factor({"scope": table, "shape": [2**12, 2**13], "unit": 1, "weights": [2**25]})
+    with pytest.raises(InvalidQuery, match="1,048,576"):
+        read_factor({"scope": table, "shape": [2**12, 2**12], "unit": 1, "weights": [2**24]})
+
+
+def test_a_question_announces_no_more_cells_than_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.model.query.MOST_READ", 3 * BINS)
+    wide = [{"scope": [f"a{i}"], "shape": [BINS], "unit": 1, "weights": [1, BINS - 1]} for i in range(1_000)]
+    assert len(Query.from_dict({"complement": False, "factors": wide[:3]}).factors) == 3
+    with pytest.raises(InvalidQuery, match="at most 300,000 weights"):
+        Query.from_dict({"complement": False, "factors": wide})
 
 
 def test_a_line_that_nests_too_deep_is_damage_and_no_error_of_ours(tmp_path: Path) -> None:

@@ -255,6 +255,8 @@ def read_factor(form: dict[str, Any]) -> Factor:
     scope, shape, unit, weights = tuple(form["scope"]), tuple(form["shape"]), form["unit"], form["weights"]
     if not _fit(weights, shape, unit):
         raise InvalidQuery("the weights of a question do not have its shape.")  # before any array is made of them
+    if len(shape) > 1:
+        check_size(scope, shape)
     if unit != 1:
         return Factor(scope, np.array(weights).reshape(shape), unit)
     written = weights if isinstance(weights, str) else tuple(weights)

@@ -41,6 +41,7 @@ from tacit.model.factor import (
 from tacit.model.factor import Factor as Factor
 from tacit.model.factor import multiply as multiply
 
+MOST_READ = 2**28  # weights of a question that is read, all of its factors together
 _KEYED = (b"tacit query 1\x00\x00", b"tacit query 1\x00\x01")  # what the key of a query begins with; of a complement
 
 
@@ -208,7 +209,13 @@ class Query:
     @classmethod
     def from_dict(cls, form: dict[str, Any]) -> Query:
         """Read a JSON form; one that was not written by `to_dict` comes back in canonical form, or is refused."""
-        return cls(tuple([read_factor(factor) for factor in form["factors"]]), form["complement"])
+        factors, cells = list[Factor](), 0
+        for one in form["factors"]:
+            factors.append(read_factor(one))
+            cells += factors[-1].weights.size
+            if cells > MOST_READ:  # few characters may announce many cells
+                raise InvalidQuery(f"a question has at most {MOST_READ:,} weights.")
+        return cls(tuple(factors), form["complement"])
 
 
 def _query(factors: tuple[Factor, ...], complement: bool) -> Query:
