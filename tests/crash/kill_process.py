@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import select
 import signal
 import time
@@ -44,14 +45,15 @@ def kill_processes(
     seed: int,
     kind: type[Ledger] = Ledger,
     total: Loss = PLENTY,
-    enough: int | None = None,
+    until: str | None = None,
     shown_least: int = 0,
     refused_least: int = 0,
 ) -> Report:
     """Two processes at a time share the ledger. Forks, because starting Python anew would take most of the time.
 
     It goes on until as much was shown and refused as it should be at least. Every second process, as coins of the seed
-    fall, is killed after it has said something; so however slow the machine is, a few more kills are enough.
+    fall, is killed after it has said something; so however slow the machine is, a few more kills are enough. `until`:
+    it ends sooner where such a promise is seen broken; a bug may break others before, which other processes meet.
     """
     rng, report = random.Random(seed), Report()
     ledger_id = make(folder, total)
@@ -59,7 +61,7 @@ def kill_processes(
     spent = 0
 
     def done() -> bool:
-        if enough is not None and len(report.violations) >= enough:
+        if until is not None and re.search(until, " ".join(report.violations)):
             return True
         did_something = report.shown >= shown_least and report.refused >= refused_least
         return report.crashes >= (kills if did_something else 20 * kills)
