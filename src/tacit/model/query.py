@@ -42,7 +42,7 @@ from tacit.model.factor import Factor as Factor
 from tacit.model.factor import multiply as multiply
 
 MOST_READ = 2**28  # weights of a question that is read, all of its factors together
-_KEYED = (b"tacit query 1\x00\x00", b"tacit query 1\x00\x01")  # what the key of a query begins with; of a complement
+KEYED = (b"tacit query 1\x00\x00", b"tacit query 1\x00\x01")  # what the key of a query begins with; of a complement
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +164,7 @@ class Query:
     @cached_property
     def key(self) -> str:
         """A hash of the canonical form: the identity of the question."""
-        return query_key(self.complement, map(sealed, self.factors))
+        return query_key([KEYED[self.complement], *map(sealed, self.factors)])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Query) and self.key == other.key
@@ -277,6 +277,6 @@ def _conjunction(factors: list[Factor], *, complement: bool) -> Query:
     return _query((only,), complement)
 
 
-def query_key(complement: bool, factors: Iterable[bytes]) -> str:
-    """The key of a query by the seals of its factors, in their order."""
-    return hashlib.sha256(_KEYED[complement] + b"".join(factors)).hexdigest()
+def query_key(seals: Iterable[bytes]) -> str:
+    """The key of a query: by what it begins with, one of `KEYED`, and the seals of its factors in their order."""
+    return hashlib.sha256(b"".join(seals)).hexdigest()

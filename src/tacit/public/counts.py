@@ -17,7 +17,7 @@ from tacit.errors import TacitError
 from tacit.exact.price import Sensitivity, price
 from tacit.model.factor import sealed_digits, sealed_runs
 from tacit.model.noise_law import Noise
-from tacit.model.query import query_key
+from tacit.model.query import KEYED, query_key
 from tacit.model.request import Declared
 from tacit.store.chain import Line
 
@@ -78,9 +78,9 @@ class Condition(NamedTuple):
 
 
 class CountedBody(NamedTuple):
-    """What a body says before its conditions: whether their complement is counted, and what it costs."""
+    """What a body says before its conditions: what the key of its question begins with, and what it costs."""
 
-    complement: bool
+    sealed: bytes
     atoms: int
 
 
@@ -106,7 +106,7 @@ class CountJudge:
 
     def __init__(self, public: Declared) -> None:
         self._public = public
-        self._beginnings = dict[tuple[str, str], CountedBody]()
+        self._beginnings: dict[str, dict[str, CountedBody]] = {kind: {} for kind in _FORMS}
         self._conditions = dict[str, Condition]()
         self._attributes = dict[str, tuple[str, int]]()
         self._room = _KEPT
@@ -120,22 +120,23 @@ class CountJudge:
         Formula: a body is beginning, conditions and end, each in its one spelling. Conditions on different attributes,
             in the order of their names, are a canonical query.
         """
-        return [line.kind in _FORMS and self._right(line.kind, line.body, line.key, line.atoms) for line in lines]
+        return [line.kind in _FORMS and self._right(line) for line in lines]
 
-    def _right(self, kind: str, body: str, key: str | None, atoms: int) -> bool:
-        start, _, rest = body.partition(_BEFORE)
+    def _right(self, line: Line) -> bool:
+        kind = line.kind
+        start, _, rest = line.body.partition(_BEFORE)
         factors, _, end = rest.rpartition(_AFTER)
-        begun = self._beginnings.get((kind, start)) or self._beginning(kind, start)
-        if begun is None or begun.atoms != atoms or _FORMS[kind].ends.fullmatch(end) is None:
+        begun = self._beginnings[kind].get(start) or self._beginning(kind, start)
+        if begun is None or begun.atoms != line.atoms or _FORMS[kind].ends.fullmatch(end) is None:
             return False
-        before, alone, seals = "", True, list[bytes]()
+        before, alone, seals = "", True, [begun.sealed]
         for text in factors.split(_BETWEEN):
             one = self._conditions.get(text) or self._condition(text)
-            if one is None or one.name <= before:
+            if one is None or one[0] <= before:
                 return False
-            before, alone = one.name, one.alone
-            seals.append(one.sealed)
-        return (alone or len(seals) > 1) and key == query_key(begun.complement, seals)
+            before, sealed, alone = one  # at once: names are read at thrice the price, and there are many of them
+            seals.append(sealed)
+        return (alone or len(seals) > 2) and line.key == query_key(seals)
 
     def _beginning(self, kind: str, start: str) -> CountedBody | None:
         """What stands before the conditions of a body, if it is what this kind begins with, in its one spelling."""
@@ -151,7 +152,7 @@ class CountJudge:
         if atoms is None:
             return None
         self._remember(len(text))
-        self._beginnings[kind, start] = found = CountedBody(read.question.complement, atoms)
+        self._beginnings[kind][start] = found = CountedBody(KEYED[read.question.complement], atoms)
         return found
 
     def _atoms(self, form: MeasuredCount | ToldCount) -> int | None:
@@ -191,7 +192,8 @@ class CountJudge:
         """Forget everything, where there is no room for so much more."""
         self._room -= size
         if self._room < 0:
-            self._beginnings.clear()
+            for known in self._beginnings.values():
+                known.clear()
             self._conditions.clear()
             self._room = _KEPT - size
 

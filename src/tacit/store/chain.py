@@ -156,7 +156,7 @@ def chain_hashes(previous: str, lines: Sequence[Line]) -> list[str]:
     if not spelled.isascii() or b"\x7f" in spelled:  # as in `_sealed`
         return [chain_hash(hash, line) for hash, line in zip(before, lines, strict=False)]
     # JSON has no line break inside a text: each is one line.
-    return [hashlib.sha256(one).hexdigest() for one in spelled.splitlines()]
+    return [hashlib.sha256(one).hexdigest() for one in spelled.split(b"\n")[:-1]]
 
 
 def _sealed(fields: list[object]) -> str:

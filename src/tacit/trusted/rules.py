@@ -12,6 +12,7 @@ from tacit.store.chain import Draft, Line, State, Unsound
 # Outcomes that look at the data: each ends an intent. Other lines need none; beside a paid one they may end its intent.
 PAID = ("measured", "chosen", "compared", "found", "discovered", "shut")
 FREE = ("told", "dropped", "terms")
+_OUTCOMES = frozenset(PAID + FREE)
 
 
 def step(state: State, seq: int, line: Draft | Line, total: int, *, continues: bool = False) -> State:
@@ -30,7 +31,7 @@ def step(state: State, seq: int, line: Draft | Line, total: int, *, continues: b
         raise Unsound("nothing gives budget back")
     if (line.kind == "carried") != (continues and seq == 1):
         raise Unsound("what the ledger before has spent comes first, and once")
-    if line.intent is not None and line.kind in PAID + FREE:
+    if line.intent is not None and line.kind in _OUTCOMES:
         if line.intent != state.settling:
             state = _settled(state, line.intent)
         if line.atoms > state.room:
@@ -55,7 +56,7 @@ def step(state: State, seq: int, line: Draft | Line, total: int, *, continues: b
         if line.kind == "extended":
             return rested._replace(raised=state.raised + line.atoms)
         return rested._replace(spent=state.spent + line.atoms, closed=True)
-    if line.kind not in PAID + FREE:
+    if line.kind not in _OUTCOMES:
         raise Unsound("no such kind")
     if line.kind in PAID or line.atoms:
         raise Unsound("what costs something ends an intent that reserved it")
