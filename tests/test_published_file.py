@@ -755,6 +755,16 @@ def test_counts_are_judged_the_quick_way_only_where_the_slow_way_takes_them(coun
     assert quick["told"] >= 5
 
 
+@pytest.mark.parametrize("name", ["certify", "warm"])
+def test_a_setting_in_another_spelling_is_refused(published: Path, name: str) -> None:
+    def respell(header: dict[str, Any], _: list[dict[str, Any]]) -> None:
+        assert header["mechanism"]["settings"][name] == 0.0
+        header["mechanism"]["settings"][name] = 0
+
+    with pytest.raises(tacit.ConfigError, match="its terms are wrong"):
+        tacit.read(resealed(published, respell))
+
+
 # What may stand as weights in a file: the first are ten values of 300 as bits, as an earlier version wrote them.
 OTHER_WEIGHTS = f"""\
 "ffc{"0" * 73}"

@@ -211,7 +211,7 @@ def _header(path: Path, line: bytes) -> tuple[Header, Domain, Choice]:
         choice = Choice(chosen.mechanism, chosen.reason, MECHANISMS[chosen.mechanism].set(chosen.settings))
         sound = (
             domain.to_toml() == header.domain
-            and to_builtins(choice.settings) == chosen.settings
+            and canonical(to_builtins(choice.settings)) == canonical(chosen.settings)  # 0 is another spelling of 0.0
             and (header.program + chosen.reason).isprintable()
             and HASH.fullmatch(header.origin)
             and (header.continues is None or HASH.fullmatch(header.continues))
