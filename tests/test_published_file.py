@@ -12,6 +12,7 @@ import re
 import sqlite3
 import threading
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from audit_record import record
 from support import PATIENCE, calls, once
 from tacit.errors import TacitError
 from tacit.model.budget import Loss
+from tacit.model.query import Query
 from tacit.model.request import Declared
 from tacit.public import file
 from tacit.public import lines as published_lines
@@ -753,6 +755,29 @@ def test_counts_are_judged_the_quick_way_only_where_the_slow_way_takes_them(coun
                 assert together[1] <= slowly(other, declared)
     assert quick["measured"] >= 5
     assert quick["told"] >= 5
+
+
+def test_a_short_count_that_announces_much_is_judged_without_making_it() -> None:
+    narrow, wide = 2**16, 2**22
+    bins = {f"a{i:02}": wide if i else narrow for i in range(20)}
+    domain = tacit.Domain({name: tacit.integer(0, size - 1) for name, size in bins.items()})
+    judge = CountJudge(Declared(domain, N, 1, Loss("gdp", 10**12)))
+
+    def told(*names: str) -> Line:
+        shapes = [{"shape": [bins[name]], "unit": 1, "weights": [bins[name] - 1, 1]} for name in names]
+        factors = [{"scope": [name], **shape} for name, shape in zip(names, shapes, strict=True)]
+        query = Query.from_dict({"complement": False, "factors": factors})
+        body = {"bars": [], "note": "", "question": {**query.to_dict(), "kind": "query"}, "told": 0}
+        return Line(1, "told", query.key, None, 0, 0, canonical(body), "", "")
+
+    lines = told("a00"), told(*domain.names[1:])
+    assert len(lines[1].body) < 2_000
+    tracemalloc.start()
+    try:
+        assert judge.judged(lines) == [True, False]  # 19 conditions are 76 MB
+        assert tracemalloc.get_traced_memory()[1] < wide
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("name", ["certify", "warm"])

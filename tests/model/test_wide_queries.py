@@ -169,6 +169,24 @@ def test_a_question_announces_no_more_cells_than_can_be_made(monkeypatch: pytest
         Query.from_dict({"complement": False, "factors": wide})
 
 
+def test_what_could_not_be_read_again_is_not_paid_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pd.DataFrame({name: range(300) for name in "abc"})
+    domain = tacit.Domain({name: tacit.integer(0, 299) for name in "abc"})
+    monkeypatch.setattr("tacit.model.query.MOST_READ", 600)
+    files = {"ledger": tmp_path / "l", "anchor": tmp_path / "a"}
+    budget = tacit.Budget(epsilon=1.0)
+    with tacit.open(data=rows, domain=domain, budget=budget, start=True, mechanism="direct", **files) as session:
+        session.ask(tacit.count(a=(0, 9), b=(0, 9)))
+        spent = session.status().spent
+        for ask in (
+            lambda: session.ask(tacit.count(a=(0, 9), b=(0, 9), c=(0, 9))),
+            lambda: session.table("a", where=tacit.count(a=(0, 9), b=(0, 9), c=(0, 9))),
+        ):
+            with pytest.raises(InvalidQuery, match=r"at most 600 weights\. Nothing was spent"):
+                ask()
+        assert session.status().spent == spent
+
+
 def test_a_line_that_nests_too_deep_is_damage_and_no_error_of_ours(tmp_path: Path) -> None:
     rows = pd.DataFrame({"id": range(100), "sex": "F"})
     files = {"ledger": tmp_path / "l", "anchor": tmp_path / "a"}

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ from tacit.model.factor import (
 from tacit.model.factor import Factor as Factor
 from tacit.model.factor import multiply as multiply
 
-MOST_READ = 2**28  # weights of a question that is read, all of its factors together
+MOST_READ = 2**28  # weights of a question that is asked or read, all of its factors together
 KEYED = (b"tacit query 1\x00\x00", b"tacit query 1\x00\x01")  # what the key of a query begins with; of a complement
 
 
@@ -142,6 +143,10 @@ class Query:
             for factor in self.factors
         )
 
+    def check_readable(self) -> None:
+        """Refuse a question that could be paid for, and not be read again."""
+        _check_cells(sum([factor.weights.size for factor in self.factors]))
+
     @cached_property
     def is_constant(self) -> bool:
         """Whether every row counts the same, so that the answer follows from n alone."""
@@ -164,7 +169,7 @@ class Query:
     @cached_property
     def key(self) -> str:
         """A hash of the canonical form: the identity of the question."""
-        return query_key([KEYED[self.complement], *map(sealed, self.factors)])
+        return query_key(chain([KEYED[self.complement]], map(sealed, self.factors)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Query) and self.key == other.key
@@ -213,9 +218,13 @@ class Query:
         for one in form["factors"]:
             factors.append(read_factor(one))
             cells += factors[-1].weights.size
-            if cells > MOST_READ:  # few characters may announce many cells
-                raise InvalidQuery(f"a question has at most {MOST_READ:,} weights.")
+            _check_cells(cells)  # few characters may announce many cells
         return cls(tuple(factors), form["complement"])
+
+
+def _check_cells(cells: int) -> None:
+    if cells > MOST_READ:
+        raise InvalidQuery(f"a question has at most {MOST_READ:,} weights.")
 
 
 def _query(factors: tuple[Factor, ...], complement: bool) -> Query:
@@ -279,4 +288,7 @@ def _conjunction(factors: list[Factor], *, complement: bool) -> Query:
 
 def query_key(seals: Iterable[bytes]) -> str:
     """The key of a query: by what it begins with, one of `KEYED`, and the seals of its factors in their order."""
-    return hashlib.sha256(b"".join(seals)).hexdigest()
+    digest = hashlib.sha256()
+    for one in seals:  # one at a time: together they may take as much memory as the question
+        digest.update(one)
+    return digest.hexdigest()

@@ -22,6 +22,7 @@ from tacit.model.request import Declared
 from tacit.store.chain import Line
 
 _KEPT = 2**24  # characters and bytes of texts that are remembered: many questions share theirs
+_WIDEST = 2**16  # values of an attribute: few characters may announce many, and a question has up to 256 of them
 _DIGITS = 4098  # characters of the weights of one condition, quotes included
 _MOST_WORDS = 2**16  # characters of a note
 _LEAST, _MOST = 1e-3, 1e15  # between which msgspec spells a number as `canonical` does
@@ -136,7 +137,7 @@ class CountJudge:
                 return False
             before, sealed, alone = one  # at once: names are read at thrice the price, and there are many of them
             seals.append(sealed)
-        return (alone or len(seals) > 2) and line.key == query_key(seals)
+        return (alone or len(seals) > 2) and line.key == query_key([b"".join(seals)])
 
     def _beginning(self, kind: str, start: str) -> CountedBody | None:
         """What stands before the conditions of a body, if it is what this kind begins with, in its one spelling."""
@@ -183,7 +184,7 @@ class CountJudge:
     def _attribute(self, text: str) -> tuple[str, int] | None:
         """The attribute of a condition and how many values it has, by what is written before its weights."""
         found = _NAMED.fullmatch(text)
-        if found is None or self._public.domain.sizes.get(found[1]) != int(found[2]):
+        if found is None or int(found[2]) > _WIDEST or self._public.domain.sizes.get(found[1]) != int(found[2]):
             return None
         self._attributes[text] = attribute = found[1], int(found[2])
         return attribute
