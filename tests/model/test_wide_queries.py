@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 import tacit
+from support import calls
 from tacit.errors import InvalidQuery, LedgerError
 from tacit.model import factor
 from tacit.model.domain import Domain
@@ -167,6 +168,18 @@ def test_a_question_announces_no_more_cells_than_can_be_made(monkeypatch: pytest
     assert len(Query.from_dict({"complement": False, "factors": wide[:3]}).factors) == 3
     with pytest.raises(InvalidQuery, match="at most 300,000 weights"):
         Query.from_dict({"complement": False, "factors": wide})
+
+
+def test_a_short_question_that_ties_many_cells_is_not_searched_for_long() -> None:
+    names, shape = [f"a{i}" for i in range(8)], [4, 4, 4, 4, 4, 4, 16, 16]
+    form = {"scope": names, "shape": shape, "unit": 1, "weights": [1, 2**20 - 2, 1]}
+    made = list[Query]()
+    # The search would go through 162 splits, twice: for the set and for its complement.
+    assert calls(lambda: made.append(Query.from_dict({"complement": False, "factors": [form]}))) < 1_000
+    (factor,) = made[0].factors
+    assert factor.weights.shape == tuple(shape)
+    assert int(factor.weights.sum()) == 2
+    assert made[0].complement
 
 
 def test_what_could_not_be_read_again_is_not_paid_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

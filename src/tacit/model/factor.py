@@ -166,6 +166,8 @@ def irreducible(factor: Factor) -> list[Factor]:
     if factor.unit > 1 or len(factor.scope) < 2:
         return [factor]
     axes, total = range(len(factor.scope)), int(np.count_nonzero(factor.weights))
+    if _hang_together(factor.weights):  # the search below takes many times as long, and announcing it few characters
+        return [factor]
     for size in range(1, len(axes) // 2 + 1):
         for some in combinations(axes, size):
             rest = tuple(axis for axis in axes if axis not in some)
@@ -177,6 +179,23 @@ def irreducible(factor: Factor) -> list[Factor]:
                     for part in irreducible(unchecked(tuple(factor.scope[a] for a in kept), weights, 1))
                 ]
     return [factor]
+
+
+def _hang_together(weights: Weights) -> bool:
+    """Whether every attribute depends on the first one, in a 0/1 table: then no split makes a product of it.
+
+    In a product over a split, any value of one side and any of the other are met together as often as the product of
+    how often each is met, over all. So two attributes of which that is not true stand on one side, and so do all.
+    """
+    axes = range(weights.ndim)
+
+    def met(*kept: int) -> NDArray[np.int64]:
+        others = tuple(axis for axis in axes if axis not in kept)
+        return np.asarray(weights.sum(axis=others, dtype=np.int64))
+
+    first = met(0)
+    total = first.sum()
+    return all((met(0, axis) * total != np.outer(first, met(axis))).any() for axis in axes[1:])
 
 
 def sealed(factor: Factor) -> bytes:
