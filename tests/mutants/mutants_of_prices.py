@@ -357,4 +357,28 @@ PRICES = (
         "test_published_file.py::test_counts_are_judged_the_quick_way_only_where_the_slow_way_takes_them",
         "model/test_question_values.py::test_the_seal_of_runs_is_that_of_the_condition_they_spell",
     ),
+    plant(
+        "questions paid for that cannot be read again",
+        "what is paid for can be told again",
+        "model/query.py",
+        "        _check_cells(sum([factor.weights.size for factor in self.factors]))",
+        "        pass",
+        "model/test_wide_queries.py::test_what_could_not_be_read_again_is_not_paid_for",
+    ),
+    plant(
+        "a published count that announces much is made",
+        "a small file of a stranger takes little memory",
+        "public/counts.py",
+        " or int(found[2]) > _WIDEST",
+        "",
+        "test_published_file.py::test_a_short_count_that_announces_much_is_judged_without_making_it",
+    ),
+    plant(
+        "tables that are no product are searched through",
+        "a short question is read in little time",
+        "model/factor.py",
+        "    if _hang_together(factor.weights):",
+        "    if False:",
+        "model/test_wide_queries.py::test_a_short_question_that_ties_many_cells_is_not_searched_for_long",
+    ),
 )
