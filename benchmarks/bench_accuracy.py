@@ -79,7 +79,7 @@ def compare(
         if not (way.pure or budget.delta):
             continue
         task = progress.add_task(f"{table.name}, {budget}: {way.name}", total=runs)
-        scores = Scores(way.name, way.ours)
+        scores = Scores(way.name, way.ours, words=way.words)
         for _ in range(1 if way.slow else runs):
             try:
                 measure(table, budget, way, asked, truth, int(scale * DRILLED), scores)

@@ -30,6 +30,7 @@ class Scores:
     figures: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
     note: str = ""
+    words: str = ""  # its name in pictures
 
     def add(self, family: str, errors: NDArray[np.float64]) -> None:
         for name, figure in FIGURES.items():
@@ -83,5 +84,5 @@ def picture(title: str, scores: Sequence[Scores], family: str, note: str) -> Cha
         places = np.arange(len(shown))
         marks.append(Points(middle, places, low=low, high=high, name=name, shape=mark, across=True))  # type: ignore[arg-type]
     axis = Axis("error, as a fraction of all rows", log=True)
-    categories = Axis(categories=[one.name for one in shown])
+    categories = Axis(categories=[one.words or one.name for one in shown])
     return Chart(title, x=axis, y=categories, marks=marks, width=760, note=note)

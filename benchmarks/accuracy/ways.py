@@ -55,6 +55,7 @@ class Way:
     pure: bool = True  # whether it can be had at delta = 0
     default: bool = True  # whether it is asked unless named
     slow: bool = False  # takes minutes: one run is enough
+    words: str = ""  # its name in pictures
 
 
 class _Sessions:
@@ -147,12 +148,21 @@ def synthesis(method: str) -> Open:
     return release(lambda domain, records, budget, rows: synthesise(records, budget, method).answers)
 
 
-AUTO = Way("auto", session(mechanism="auto"), ours=True)
-FRESH, TEXTBOOK = Way("fresh", _fresh), Way("textbook", _textbook, default=False)
+AUTO = Way("auto", session(mechanism="auto"), ours=True, words="Tacit")
+FRESH = Way("fresh", _fresh, words="fresh noise")
+TEXTBOOK = Way("textbook", _textbook, default=False, words="multiplicative weights, as in lecture 12")
 MEDIAN = Way("median", session(mechanism="median"), ours=True, default=False)
-SINGLES = Way("1-way", release(lambda domain, records, budget, rows: independent(records, budget)))
-PAIRS = Way("2-way", release(lambda domain, records, budget, rows: pairs_alone(records, budget)))
-TRIPLES = Way("3-way", tables_of(3))
+SINGLES = Way(
+    "1-way",
+    release(lambda domain, records, budget, rows: independent(records, budget)),
+    words="tables of 1 attribute",
+)
+PAIRS = Way(
+    "2-way",
+    release(lambda domain, records, budget, rows: pairs_alone(records, budget)),
+    words="tables of 2 attributes",
+)
+TRIPLES = Way("3-way", tables_of(3), words="tables of 3 attributes")
 WAYS = (
     FRESH,
     SINGLES,
@@ -160,9 +170,9 @@ WAYS = (
     TRIPLES,
     Way("histogram", tables_of(ALL), default=False),
     Way("RP2", planner(2, cut=False), pure=False),
-    Way("RP2+", planner(2, cut=True), pure=False),
+    Way("RP2+", planner(2, cut=True), pure=False, words="ResidualPlanner of order 2"),
     Way("RP3", planner(3, cut=False), pure=False),
-    Way("RP3+", planner(3, cut=True), pure=False),
+    Way("RP3+", planner(3, cut=True), pure=False, words="ResidualPlanner of order 3"),
     Way("MST", synthesis("MST"), pure=False, slow=True),
     Way("AIM", synthesis("AIM"), pure=False, slow=True),
     TEXTBOOK,
