@@ -361,8 +361,8 @@ PRICES = (
         "questions paid for that cannot be read again",
         "what is paid for can be told again",
         "model/query.py",
-        "        _check_cells(sum([factor.weights.size for factor in self.factors]))",
-        "        pass",
+        "    _check_cells(sum([factor.weights.size for factor in query.factors]))",
+        "    pass",
         "model/test_wide_queries.py::test_what_could_not_be_read_again_is_not_paid_for",
     ),
     plant(

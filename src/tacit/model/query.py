@@ -143,10 +143,6 @@ class Query:
             for factor in self.factors
         )
 
-    def check_readable(self) -> None:
-        """Refuse a question that could be paid for, and not be read again."""
-        _check_cells(sum([factor.weights.size for factor in self.factors]))
-
     @cached_property
     def is_constant(self) -> bool:
         """Whether every row counts the same, so that the answer follows from n alone."""
@@ -220,6 +216,11 @@ class Query:
             cells += factors[-1].weights.size
             _check_cells(cells)  # few characters may announce many cells
         return cls(tuple(factors), form["complement"])
+
+
+def check_readable(query: Query) -> None:
+    """Refuse a question that could be paid for, and not be read again."""
+    _check_cells(sum([factor.weights.size for factor in query.factors]))
 
 
 def _check_cells(cells: int) -> None:

@@ -26,7 +26,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
-from tacit.model.query import Query
+from tacit.model.query import Query, check_readable
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 
@@ -54,7 +54,7 @@ class Marginal:
         """Refuse a table of other attributes than this domain's."""
         if not self.where.fits(domain) or not all(name in domain for name in self.names):
             raise InvalidQuery(f"the question is about attributes other than {', '.join(domain)}.")
-        self.where.check_readable()
+        check_readable(self.where)
 
     def queries(self, domain: Domain) -> Iterator[Query]:
         for cell in product(*(range(domain[name].size) for name in self.names)):
@@ -227,7 +227,7 @@ def check(question: Question, domain: Domain) -> None:
     if kind is Query:
         if not question.fits(domain):  # type: ignore[union-attr]
             raise InvalidQuery(f"the question was made for another domain than that of {', '.join(domain)}.")
-        question.check_readable()  # type: ignore[union-attr]
+        check_readable(question)  # type: ignore[arg-type]
         return
     if kind not in (Statistic, Marginal, Residuals, Tree, Convolution, Product, Certificate):
         raise InvalidQuery("a question is a query or a workload.")
