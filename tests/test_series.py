@@ -116,6 +116,11 @@ def test_means_tables_quantiles_and_curves_over_a_window(series: Series) -> None
     assert curve.error is not None
     assert np.abs(curve.values - np.cumsum(np.bincount(pd.concat(map(month, range(3)))["stay"]))).max() <= curve.error
     assert series.quantile("stay", 0.5).value in ("2", "3", "4")
+    medians = series.ask("SELECT ward, MEDIAN(stay) FROM data WHERE block > '2026-01' GROUP BY ward")
+    assert isinstance(medians, tacit.Listing)
+    for row in medians.listed:
+        assert row.errors[0] is not None
+        assert abs(row.values[0] - rows[rows["ward"] == row.labels[0]]["stay"].median()) <= row.errors[0]
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ STATEMENTS = [
     "SELECT sex, active, COUNT(*) FROM data WHERE age >= 20 GROUP BY sex, active",
     "SELECT sex, COUNT(*) AS n, AVG(pay) FROM data GROUP BY sex ORDER BY n DESC LIMIT 1",
     "SELECT sex, COUNT(*) AS n, ERROR(n), LOW(n), HIGH(n), CONFIDENCE() FROM data GROUP BY sex",
+    "SELECT sex, COUNT(*), MEDIAN(age) AS m FROM data GROUP BY sex ORDER BY m",
     "SELECT FLOOR(age / 20) * 20 AS twenties, COUNT(*) FROM data GROUP BY twenties",
     "SELECT sex, COUNT(*) AS n FROM data GROUP BY sex HAVING n > 1000000",
     "SELECT DISTINCT age FROM data",

@@ -23,7 +23,8 @@ from tacit.model.workload import marginal
 class Quantile:
     """The bin of an ordered attribute that holds a quantile, 0.5 for the median, among the rows of a condition.
 
-    Among all rows it is bought like `Cdf`.
+    Among all rows it is bought like `Cdf`. In a statement, by group, beside other values or in arithmetic, it is a
+    number: the middle of its bin.
     """
 
     domain: InitVar[Domain]
@@ -45,6 +46,11 @@ class Quantile:
             raise InvalidQuery(f"{self.name} has no order, so it has no quantiles.")
         _check_ordered(domain, self.name)
         marginal(domain, self.name, where=self.where)  # refuses a condition that no row meets
+
+    def check_number(self, domain: Domain) -> None:
+        """Refuse dates, whose bins have no number in their middle."""
+        if isinstance(domain[self.name].values, Days):
+            raise InvalidQuery(f"{self.name} has dates: their quantile is no number, so it is asked by itself.")
 
     def words(self, domain: Domain) -> str:
         return f"the {100 * self.q:.10g}% quantile of {self.name}{rows_where(self.where, domain)}"

@@ -164,10 +164,16 @@ def check_unweighted(where: Query) -> None:
 
 def middles_of(attribute: Attribute) -> tuple[Floats, float, float]:
     """The middle of each bin of an ordered attribute, how far a value can be from it, and how wide all bins are."""
+    lows, middles, highs = bounds_of(attribute)
+    return middles, float((highs - lows).max() / 2), float(attribute.edge(attribute.bins) - attribute.edge(0))
+
+
+def bounds_of(attribute: Attribute) -> tuple[Floats, Floats, Floats]:
+    """The least value of each bin of an ordered attribute, its middle, and its largest value, or where it ends."""
     assert not isinstance(attribute.values, Listed)
     edges = np.array([attribute.edge(i) for i in range(attribute.bins + 1)], dtype=np.float64)
     lows, highs = edges[:-1], edges[1:] - attribute.values.whole
-    return (lows + highs) / 2, float((highs - lows).max() / 2), float(np.ptp(edges))
+    return lows, (lows + highs) / 2, highs
 
 
 def _middles(name: str, attribute: Attribute) -> tuple[Floats, float]:

@@ -98,9 +98,14 @@ class Select:
     def __post_init__(self, domain: Domain) -> None:
         alone = len(self.columns) == 1 and not self.groups
         for column in self.columns:
-            if isinstance(column.value, Quantile) and not alone:
-                raise InvalidQuery("a quantile is asked by itself, without GROUP BY; choose a group with WHERE.")
-            if self.groups and not isinstance(column.value, Quantile) and not column.value.formula.parts:
+            if isinstance(column.value, Quantile):
+                if not alone:
+                    column.value.check_number(domain)
+                if column.value.name in (group.name for group in self.groups):
+                    raise InvalidQuery(
+                        f"a quantile of {column.value.name} is not grouped by {column.value.name} itself."
+                    )
+            elif self.groups and not column.value.formula.parts:
                 raise InvalidQuery(column.value.formula.constant)
         object.__setattr__(self, "crosstab", self._crosstab(domain) if self.groups else None)
 

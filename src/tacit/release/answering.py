@@ -35,9 +35,9 @@ from tacit.model.query import Query
 from tacit.model.status import Expected
 from tacit.model.table import Answers, Table
 from tacit.model.workload import Marginal
-from tacit.release import composition, curves, statement
+from tacit.release import composition, curves, quantiles, statement
 from tacit.release.estimate import TableEstimate
-from tacit.release.evidence import Found, Need, Setting, answer_to, need_of_table, once
+from tacit.release.evidence import Found, Need, Setting, answer_to, need_of_table, once, release_of
 
 
 def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
@@ -55,7 +55,7 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
         case Quantile() | Mean() if ask.from_ranges:
             return curves.needs_of(ask, setting)
         case Quantile():
-            return curves.quantile_needs(ask, setting)
+            return quantiles.needs_of(ask, setting)
         case Select() if ask.crosstab is not None:
             return parts(ask.crosstab, setting)
         case Select(groups=()):
@@ -64,7 +64,11 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
             return once(need for select in ask.selects for need in parts(select, setting))
         case Select():
             needs = (composition.needs_of(part, ask.groups, setting) for part in _weighed(ask))
-            return once(one for need in needs for one in ([need] if isinstance(need, Marginal) else need))
+            counted = [one for need in needs for one in ([need] if isinstance(need, Marginal) else need)]
+            ranked = [column.value for column in ask.columns if isinstance(column.value, Quantile)]
+            return once(
+                [*counted, *(need for one in ranked for need in quantiles.number_needs(one, ask.groups, setting))]
+            )
     return once(part.query(domain) for part in ask.formula.parts)
 
 
@@ -111,8 +115,8 @@ def _combined(ask: Ask, found: Found, setting: Setting, text: str) -> Answers:
         case Range():
             return curves.range_count(text, ask, found, setting)
         case Quantile():
-            return curves.quantile(text, ask, found, setting)
-        case Mean() if ask.from_ranges and (released := curves.release_of(ask.name, ask.share, found)):
+            return quantiles.quantile(text, ask, found, setting)
+        case Mean() if ask.from_ranges and (released := release_of(ask.name, ask.share, found)):
             return curves.mean(text, ask, released, setting)
         case Select():
             return _selected(ask, found, setting)

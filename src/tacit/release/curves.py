@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from tacit.errors import InvalidQuery
-from tacit.model.answer import Answer, QuantileAnswer
+from tacit.model.answer import Answer
 from tacit.model.ask import Ask, Cdf, Histogram, Mean, Quantile, Range
 from tacit.model.attribute import Attribute
 from tacit.model.facts import EXACT, NOISE, Bar, Facts, about, joined, widest
 from tacit.model.query import Query
 from tacit.model.table import CdfAnswer, Table
 from tacit.model.values import Days, Listed
-from tacit.model.workload import marginal
-from tacit.release.estimate import Estimate, TableEstimate
+from tacit.release import quantiles
+from tacit.release.estimate import Estimate
 from tacit.release.evidence import (
-    FEW,
     MAX_SEPARATE,
     Floats,
     Found,
@@ -31,12 +28,11 @@ from tacit.release.evidence import (
     Setting,
     answer_to,
     facts_of,
-    noise_bars,
     once,
+    release_of,
     sure,
-    with_widest,
 )
-from tacit.release.ranges.distribution import Distribution, Located, located
+from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.flat_table import FlatTable
 from tacit.release.ranges.rectangles import Rectangles
 
@@ -79,17 +75,8 @@ def _pieces(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) ->
     if isinstance(ask, Mean):
         return tuple(part.query(domain) for part in ask.formula.parts)
     if isinstance(ask, Quantile):
-        return _edges(ask, setting) if domain[ask.name].bins <= MAX_SEPARATE else ()
+        return quantiles.cumulative(ask, setting) if domain[ask.name].bins <= MAX_SEPARATE else ()
     return tuple(Query.among(domain, ask.name, range(*interval)) for interval in _intervals(ask, setting))
-
-
-def release_of(name: str, share: float | None, found: Found) -> Released | None:
-    """The release of an attribute's ranges among the parts, where the answer is read off one."""
-    for need, part in found.items():
-        if isinstance(need, RangesOf) and (need.names, need.share) == ((name,), share):
-            assert isinstance(part, Released)
-            return part
-    return None
 
 
 def cdf(text: str, ask: Cdf, found: Found, setting: Setting) -> CdfAnswer:
@@ -202,66 +189,3 @@ def mean(text: str, ask: Mean, released: Released, setting: Setting) -> Answer:
     note = f"values taken for the middle of their bin; off by at most {made.rounding:g} more" if made.rounding else ""
     facts = replace(released.facts, note=joined((released.facts.note, note))).within(made.error)
     return Answer(text, made.value, facts, ask.formula.limits(setting.rows))
-
-
-# -- quantiles --------------------------------------------------------------------------------------------------------
-
-
-def quantile_needs(ask: Quantile, setting: Setting) -> tuple[Need, ...]:
-    """What a quantile under a condition asks: the table of the attribute, or its cumulative counts."""
-    domain, bins = setting.domain, setting.domain[ask.name].bins
-    if setting.fresh and bins >= FEW:
-        return (marginal(domain, ask.name, where=ask.where),)
-    if bins > MAX_SEPARATE:
-        raise InvalidQuery(
-            f"{ask.name} has {bins:,} bins; a quantile under a condition takes at most {MAX_SEPARATE:,}."
-        )
-    return once(_edges(ask, setting))
-
-
-def _edges(ask: Quantile, setting: Setting) -> tuple[Query, ...]:
-    """The cumulative counts, among the rows of the condition."""
-    domain, bins = setting.domain, setting.domain[ask.name].bins
-    return tuple(Query.all([ask.where, Query.among(domain, ask.name, range(t + 1))]) for t in range(bins))
-
-
-def quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> QuantileAnswer:
-    label, bins = setting.domain[ask.name].label, setting.domain[ask.name].bins
-    released = release_of(ask.name, ask.share, found) if ask.from_ranges else None
-    if released is not None:
-        assert not isinstance(released.ranges, Rectangles)
-        at, facts = released.ranges.quantile(ask.q), released.facts.within(released.ranges.half_width)
-    else:
-        at, facts = _located(ask, found, setting)
-    places = label(at.bin), label(at.first), label(at.last)
-    return QuantileAnswer(text, ask.q, *places, facts, (label(0), label(bins - 1)))
-
-
-def _located(ask: Quantile, found: Found, setting: Setting) -> tuple[Located, Facts]:
-    """The bin that holds a quantile under a condition, the first and the last that could, and the facts.
-
-    The bin that truly holds it stays in the interval if two bars hold: that of the rank before it and that of the rank
-    at its end. A rank is F(t) - q * F(end). From one table the ranks' noise is symmetric and each bar is wrong on the
-    side that matters with probability (1-c)/2: so the interval holds at c. From separate answers it holds at
-    1 - 3(1-c): two cumulative counts and the total.
-    """
-    bins = setting.domain[ask.name].bins
-    needs: tuple[Need, ...] = once(_edges(ask, setting)) if ask.from_ranges else quantile_needs(ask, setting)
-    table = found[needs[0]]
-    if isinstance(table, TableEstimate) and table.noise is not None:
-        counts = np.concatenate([[0.0], np.cumsum(table.values[:bins])])
-        t = np.arange(bins + 1)
-        terms = table.draws * (t * (1 - ask.q) ** 2 + (bins - t) * ask.q**2)
-        bars = noise_bars(table.noise, terms, setting.confidence)
-        facts = table.facts
-    else:
-        edges = _edges(ask, setting)
-        if isinstance(table, TableEstimate) and table.read is not None:
-            found = {**found, **{query: table.read(query) for query in edges}}
-        answers = [answer_to("", query, found, setting.rows) for query in edges]
-        counts = np.array([0.0, *(answer.value for answer in answers)])
-        errors = [math.inf if answer.error is None else answer.error for answer in answers]
-        bars = np.array([0.0, *errors]) + ask.q * errors[-1]
-        facts = facts_of(needs, found, sure(3, setting.confidence), setting)
-    rank = counts - ask.q * counts[-1]
-    return located(rank, rank - bars, rank + bars), with_widest(facts, bars.tolist(), needs, found)

@@ -19,7 +19,7 @@ from tacit.model.aggregate import RANGE_SHARE
 from tacit.model.answer import Answer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.facts import EXACT, FREE, Bar, Facts, about, all_of, joined
+from tacit.model.facts import EXACT, FREE, NOISE, Bar, Facts, about, all_of, joined
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -128,8 +128,13 @@ def with_widest(
     """The facts with the widest bar of some values; with none where a value has none. `said` is what it is about."""
     sure = [math.inf if error is None else error for error in errors]
     width = max(sure, default=0.0)
-    shown = (bar for need in needs for bar in found[need].facts.bars[:1])
+    shown = (bar for need in needs for bar in _shown(found[need]))
     return facts.within(None if math.isinf(width) else width, said or about(shown, facts.confidence))
+
+
+def _shown(part: Part) -> tuple[Bar, ...]:
+    """The bar that a part is shown with. A release of ranges has one for each of them, and all are about its noise."""
+    return (Bar(math.inf, NOISE, part.facts.confidence),) if isinstance(part, Released) else part.facts.bars[:1]
 
 
 def held_for_all(bars: Iterable[Bar]) -> float | None:
@@ -152,3 +157,12 @@ def noise_bars(noise: Noise, terms: Floats, confidence: float) -> Floats:
         whole = np.ceil(2 ** (np.ceil(np.log2(whole) * 4) / 4)).astype(np.int64)
     known = {k: weighted_width(noise, k, confidence) for k in set(whole.tolist())}
     return np.array([float(known[k]) for k in whole.tolist()])
+
+
+def release_of(name: str, share: float | None, found: Found) -> Released | None:
+    """The release of an attribute's ranges among the parts, where the answer is read off one."""
+    for need, part in found.items():
+        if isinstance(need, RangesOf) and (need.names, need.share) == ((name,), share):
+            assert isinstance(part, Released)
+            return part
+    return None

@@ -26,7 +26,7 @@ from tacit.model.formula import Figure
 from tacit.model.select import Select
 from tacit.model.span import Spans, Texts, Values, Verdicts, Wholes
 from tacit.model.table import Listing, Row
-from tacit.release import composition
+from tacit.release import composition, quantiles
 from tacit.release.evidence import Found, Need, Setting, facts_of, with_widest
 
 Single = Callable[[Aggregate], Answer]  # the answer to a value of all rows
@@ -45,6 +45,7 @@ class _Sources(NamedTuple):
     at_once: bool = False
 
 
+_BINS = "a quantile is the middle of its bin; its bar goes to the ends of the bins that could hold it"
 _UNKNOWN = "where what is divided by may be 0, or too many bars are used at once, nothing is guaranteed"
 
 
@@ -156,7 +157,15 @@ def _released(select: Select, sources: _Sources) -> Relation:
     if select.groups and not select.columns:
         notes.append("declared values, whether a row has them or not")
     for column in select.columns:
-        assert not isinstance(column.value, Quantile)
+        if isinstance(column.value, Quantile):
+            made = quantiles.numbers(column.value, select.groups, sources.found, setting)
+            # Its bars hold for each row by itself, so nothing is known of all rows at once.
+            unknown = Spans(made.spans.value, *(np.full(len(cells), end) for end in ANY))
+            columns.append(unknown if sources.at_once else made.spans)
+            risks.append({(column.value, select.groups): made.unsure})
+            limits.append(made.limits)
+            notes.append(_BINS)
+            continue
         figures, risk = _figures(column.value, select, sources)
         ends = column.value.formula.limits(setting.rows)
         numbers = np.array([one.value for one in figures], dtype=np.float64)

@@ -1,2 +1,2 @@
 SELECT MEDIAN(age) + 1 FROM data
--- expect: refused: a quantile is a bin, not a number: it is asked by itself.
+-- expect: [the 50% quantile of age] + 1

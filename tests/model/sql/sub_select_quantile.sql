@@ -1,2 +1,2 @@
 SELECT * FROM (SELECT MEDIAN(age) AS m FROM data)
--- expect: refused: a quantile is asked by itself.
+-- expect: the 50% quantile of age

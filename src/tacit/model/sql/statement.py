@@ -6,7 +6,7 @@ arithmetic, HAVING, ORDER BY, LIMIT and statements over the rows of another one,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -16,6 +16,7 @@ from tacit.model.aggregate import Aggregate
 from tacit.model.ask import Ask, Column, Count, Derived, GroupBy, Quantile, Select
 from tacit.model.calculation import Constant, Elsewhere, Given, Kind, Operation, Outer, kinds_of
 from tacit.model.derivation import DerivedColumn, Fold, Folded, FoldKind, attribute_of
+from tacit.model.domain import Domain
 from tacit.model.expression import All, Expression
 from tacit.model.sql.aggregate import aggregate, distinct_values
 from tacit.model.sql.calculation import ALLOWED, truth, value
@@ -210,8 +211,7 @@ def _put_together(inner: Inner, shown: list[DerivedColumn], ending: Ending) -> R
             ending.limit = None
     if whole and ending == Ending() and not inner.elsewhere:
         return core
-    if any(isinstance(asked, Quantile) for asked in inner.values):
-        raise InvalidQuery("a quantile is a bin, not a number: it is asked by itself.")
+    _check_numbers([core], domain)
     return Derived(
         core,
         tuple(shown),
@@ -297,8 +297,7 @@ class Over:
 
 
 def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) -> Rows | None:
-    if any(isinstance(column.value, Quantile) for inner in source.selects for column in inner.columns):
-        raise InvalidQuery("a quantile is asked by itself.")
+    _check_numbers(source.selects, read.domain)
     if select.args.get("distinct"):
         raise InvalidQuery("DISTINCT is for SELECT DISTINCT a, b FROM data; the rows of a statement differ already.")
     each = Over(read, tables, source, None)
@@ -373,9 +372,15 @@ def _scalar(node: exp.Subquery, read: Reading, tables: Tables, elsewhere: list[S
     assert found is not None
     if found.kinds != ["number"] or found.grouped:
         raise InvalidQuery("a sub-select in the place of a number has one row and one value.")
-    if any(isinstance(column.value, Quantile) for inner in found.selects for column in inner.columns):
-        raise InvalidQuery("a quantile is asked by itself.")
+    _check_numbers(found.selects, read.domain)
     return _one_of(elsewhere, found)
+
+
+def _check_numbers(selects: Iterable[Select], domain: Domain) -> None:
+    """Refuse quantiles that something cannot be worked out from."""
+    for column in (column for select in selects for column in select.columns):
+        if isinstance(column.value, Quantile):
+            column.value.check_number(domain)
 
 
 def _one_of(elsewhere: list[Select | Folded | Derived], found: Select | Folded | Derived) -> Elsewhere:

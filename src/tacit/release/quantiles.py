@@ -1,0 +1,227 @@
+"""Quantiles of an ordered attribute: the bin that holds one, or a number for each group of a statement.
+
+Called by `answering`, and by `statement` for what is worked out from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.answer import QuantileAnswer
+from tacit.model.ask import GroupBy, Quantile
+from tacit.model.facts import Facts
+from tacit.model.formula import bounds_of
+from tacit.model.noise_law import Noise
+from tacit.model.query import Query
+from tacit.model.span import Spans
+from tacit.model.workload import marginal
+from tacit.release.estimate import TableEstimate
+from tacit.release.evidence import (
+    FEW,
+    MAX_SEPARATE,
+    Floats,
+    Found,
+    Need,
+    Setting,
+    answer_to,
+    facts_of,
+    need_of_table,
+    noise_bars,
+    once,
+    release_of,
+    sure,
+    with_widest,
+)
+from tacit.release.ranges.distribution import Located, located
+from tacit.release.ranges.rectangles import Rectangles
+
+
+class Ranks(NamedTuple):
+    """The cumulative counts before each bin and after the last, the bars of their ranks, and the bar of the last count.
+
+    A rank is F(t) - q * F(end). The bin that truly holds the quantile stays in the interval if two bars hold: that of
+    the rank before it and that of the rank at its end.
+    """
+
+    counts: Floats
+    bars: Floats
+    last: float
+
+    def located(self, q: float) -> Located:
+        """The bin that holds a quantile, the first and the last that could."""
+        rank = self.counts - q * self.counts[-1]
+        return located(rank, rank - self.bars, rank + self.bars)
+
+
+def cumulative(ask: Quantile, setting: Setting, group: Sequence[Query] = ()) -> tuple[Query, ...]:
+    """The cumulative counts, among the rows of the condition that are in a group."""
+    domain, bins = setting.domain, setting.domain[ask.name].bins
+    return tuple(Query.all([ask.where, *group, Query.among(domain, ask.name, range(t + 1))]) for t in range(bins))
+
+
+# -- the bin that holds a quantile ------------------------------------------------------------------------------------
+
+
+def needs_of(ask: Quantile, setting: Setting) -> tuple[Need, ...]:
+    """What a quantile under a condition asks: the table of the attribute, or its cumulative counts."""
+    domain, bins = setting.domain, setting.domain[ask.name].bins
+    if setting.fresh and bins >= FEW:
+        return (marginal(domain, ask.name, where=ask.where),)
+    if bins > MAX_SEPARATE:
+        raise InvalidQuery(
+            f"{ask.name} has {bins:,} bins; a quantile under a condition takes at most {MAX_SEPARATE:,}."
+        )
+    return once(cumulative(ask, setting))
+
+
+def quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> QuantileAnswer:
+    label, bins = setting.domain[ask.name].label, setting.domain[ask.name].bins
+    released = release_of(ask.name, ask.share, found) if ask.from_ranges else None
+    if released is not None:
+        assert not isinstance(released.ranges, Rectangles)
+        at, facts = released.ranges.quantile(ask.q), released.facts.within(released.ranges.half_width)
+    else:
+        ranks, facts = _ranks(ask, found, setting)
+        at = ranks.located(ask.q)
+    places = label(at.bin), label(at.first), label(at.last)
+    return QuantileAnswer(text, ask.q, *places, facts, (label(0), label(bins - 1)))
+
+
+def _ranks(ask: Quantile, found: Found, setting: Setting) -> tuple[Ranks, Facts]:
+    """The ranks under a condition, and the facts.
+
+    From one table the ranks' noise is symmetric and each bar is wrong on the side that matters with probability
+    (1-c)/2: so the interval holds at c. From separate answers it holds at 1 - 3(1-c): two cumulative counts and the
+    total.
+    """
+    needs: tuple[Need, ...] = once(cumulative(ask, setting)) if ask.from_ranges else needs_of(ask, setting)
+    table = found[needs[0]]
+    if isinstance(table, TableEstimate) and table.noise is not None:
+        ranks, facts = _of_table(ask, table.values, table.noise, table.draws, setting), table.facts
+    else:
+        counts = cumulative(ask, setting)
+        if isinstance(table, TableEstimate) and table.read is not None:
+            found = {**found, **{query: table.read(query) for query in counts}}
+        ranks = _of_counts(ask, counts, found, setting)
+        facts = facts_of(needs, found, sure(3, setting.confidence), setting)
+    return ranks, with_widest(facts, ranks.bars.tolist(), needs, found)
+
+
+def _of_table(ask: Quantile, cells: NDArray[np.integer[Any]], noise: Noise, draws: int, setting: Setting) -> Ranks:
+    """The ranks by a table of the attribute, each cell with so many draws of one noise."""
+    bins = setting.domain[ask.name].bins
+    t = np.arange(bins + 1)
+    terms = draws * (t * (1 - ask.q) ** 2 + (bins - t) * ask.q**2)
+    bars = noise_bars(noise, terms, setting.confidence)
+    last = noise_bars(noise, np.array([draws * bins]), setting.confidence)
+    return Ranks(np.concatenate([[0.0], np.cumsum(cells[:bins])]), bars, float(last[0]))
+
+
+def _of_counts(ask: Quantile, counts: Sequence[Query], found: Found, setting: Setting) -> Ranks:
+    """The ranks by cumulative counts that have an answer each."""
+    answers = [answer_to("", query, found, setting.rows) for query in counts]
+    errors = [math.inf if answer.error is None else answer.error for answer in answers]
+    values = np.array([0.0, *(answer.value for answer in answers)])
+    return Ranks(values, np.array([0.0, *errors]) + ask.q * errors[-1], errors[-1])
+
+
+# -- a number for each group ------------------------------------------------------------------------------------------
+
+
+class Numbers(NamedTuple):
+    """A number for each group, the chance that one is not in its interval, and what numbers there can be at all."""
+
+    spans: Spans
+    unsure: float
+    limits: tuple[float, float]
+
+
+def number_needs(ask: Quantile, groups: tuple[GroupBy, ...], setting: Setting) -> tuple[Need, ...]:
+    """What the quantiles of all groups ask: one table where all noise is fresh, else the cumulative counts of each."""
+    domain, bins = setting.domain, setting.domain[ask.name].bins
+    table = marginal(domain, *(group.name for group in groups), ask.name, where=ask.where)
+    if setting.fresh:
+        return (need_of_table(table, domain),)
+    cells = _cells(groups, setting)
+    if len(cells) * bins > MAX_SEPARATE:
+        raise InvalidQuery(
+            f"a quantile for each of {len(cells):,} groups of {bins:,} bins is too much at once; {MAX_SEPARATE:,} bins "
+            "are the most, all groups together."
+        )
+    return once(count for cell in cells for count in cumulative(ask, setting, _group(groups, cell, setting)))
+
+
+def numbers(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> Numbers:
+    """A quantile of each group (one, without groups) as a number: the middle of its bin.
+
+    The interval goes from the start of the first bin that could hold it to the end of the last. It has no ends where
+    the group may have no rows.
+    """
+    attribute = setting.domain[ask.name]
+    starts, middles, ends = bounds_of(attribute)
+    released = release_of(ask.name, ask.share, found) if ask.from_ranges and not groups else None
+    if released is not None:
+        assert not isinstance(released.ranges, Rectangles)
+        all_bins, unsure = released.ranges.counts(0, attribute.bins - 1), 1 - setting.confidence
+        places, rows, error = [released.ranges.quantile(ask.q)], all_bins.values, all_bins.errors
+    else:
+        every, unsure = _ranks_of(ask, groups, found, setting)
+        places = [ranks.located(ask.q) for ranks in every]
+        rows, error = np.array([ranks.counts[-1] for ranks in every]), np.array([ranks.last for ranks in every])
+    spans = Spans(
+        np.where(rows > 0, middles[[at.bin for at in places]], np.nan),
+        np.where(rows > error, starts[[at.first for at in places]], -np.inf),
+        np.where(rows > error, ends[[at.last for at in places]], np.inf),
+    )
+    return Numbers(spans, unsure, (float(starts[0]), float(ends[-1])))
+
+
+def _ranks_of(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> tuple[list[Ranks], float]:
+    """The ranks of each group, and the chance that the quantile of one is not where they say."""
+    if not groups:
+        ranks, facts = _ranks(ask, found, setting)
+        return [ranks], 1 - facts.confidence
+    cells = _cells(groups, setting)
+    table = found[number_needs(ask, groups, setting)[0]]
+    if isinstance(table, TableEstimate) and table.noise is not None:
+        return _of_one_table(ask, groups, table, table.noise, setting), 1 - setting.confidence
+    counts = [cumulative(ask, setting, _group(groups, cell, setting)) for cell in cells]
+    if isinstance(table, TableEstimate) and table.read is not None:
+        found = {**found, **{query: table.read(query) for some in counts for query in some}}
+    return [_of_counts(ask, some, found, setting) for some in counts], 3 * (1 - setting.confidence)
+
+
+def _of_one_table(
+    ask: Quantile, groups: tuple[GroupBy, ...], table: TableEstimate, noise: Noise, setting: Setting
+) -> list[Ranks]:
+    """The ranks of each group by one table of all groups and the attribute."""
+    cells, order = _cells(groups, setting), [*(group.name for group in groups), ask.name]
+    counts = table.values.transpose([sorted(order).index(name) for name in order])
+    for axis, group in enumerate(groups):
+        counts = np.add.reduceat(counts, [part.start for part in group.parts(setting.domain)], axis=axis)
+    nothing = np.zeros(setting.domain[ask.name].bins + 1)
+    made = list[Ranks]()
+    for cell, row in zip(cells, counts.reshape(len(cells), -1), strict=True):
+        met = Query.all([ask.where, *_group(groups, cell, setting)])
+        # What the condition rules out has noise in the table all the same.
+        ruled_out = met.is_constant and not met.is_everyone
+        draws = table.draws * math.prod(map(len, cell))
+        made.append(Ranks(nothing, nothing, 0.0) if ruled_out else _of_table(ask, row, noise, draws, setting))
+    return made
+
+
+def _cells(groups: tuple[GroupBy, ...], setting: Setting) -> list[tuple[range, ...]]:
+    """The values of each attribute that each group takes together."""
+    return list(product(*(group.parts(setting.domain) for group in groups)))
+
+
+def _group(groups: tuple[GroupBy, ...], cell: tuple[range, ...], setting: Setting) -> list[Query]:
+    """The conditions that the rows of a group meet."""
+    return [Query.among(setting.domain, one.name, among) for one, among in zip(groups, cell, strict=True)]
