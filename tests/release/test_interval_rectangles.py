@@ -109,9 +109,13 @@ def test_the_chosen_product_can_be_asked_and_beats_flat_and_binary(measure: Meas
 
 
 def test_for_few_rows_under_pure_epsilon_trees_are_nested() -> None:
-    fewer, few, many = (choose_product("a", 256, "b", 256, "epsilon", signal) for signal in (500.0, 5_000.0, 1e9))
-    assert [one.nested for one in (fewer, few, many)] == [True, True, False]
-    assert (fewer.first.branching, few.first.branching, many.first.branching) == ((8, 8, 4), (16, 4, 4), (16, 16))
+    signals = (500.0, 1_500.0, 5_000.0, 1e9)
+    fewest, fewer, few, many = (choose_product("a", 256, "b", 256, "epsilon", signal) for signal in signals)
+    assert [one.nested for one in (fewest, fewer, few, many)] == [True, True, True, False]
+    assert (few.first.branching, many.first.branching) == ((16, 4, 4), (16, 16))
+    # Few rows: eight parts a side on top, whose noise is little, and small steps to what the rows hardly tell.
+    assert fewest.first.branching == fewest.second.branching == fewer.first.branching == (8, 4, 4, 2)
+    assert (fewest.weights, fewer.weights, few.weights) == ((8, 6, 2, 1), (4, 3, 2, 1), (1, 1, 1))
     assert not choose_product("a", 16, "b", 12, "epsilon", 10.0).nested  # so small a table is counted as it is
     thin = choose_product("a", 1000, "b", 30, "epsilon", 500.0)  # one long side: bars would be too wide
     assert (thin.nested, thin.weights) == (False, (12, 6, 5))
@@ -149,12 +153,12 @@ def test_a_nested_product_is_decoded_as_the_dense_solver_does(product: Product, 
     true = ((chosen.reshape(-1, size) @ estimate) ** 2).sum(axis=1)
     claimed = rectangle_variance(product, sizes, low, end)
     assert (claimed >= true - 1e-9).all()
+    free = np.linalg.svd(np.ones((1, size)))[2][1:].T
+    inverse = np.linalg.inv(free.T @ a.T @ a @ free)
+    values, start = np.random.default_rng(0).normal(size=len(a)) * 10, np.full(size, total / size)
+    expected = start + free @ inverse @ (a @ free).T @ (values - a @ start)
+    np.testing.assert_allclose(least_squares(values, product, sizes, total).ravel(), expected, atol=1e-9)
     if (math.prod(product.first.branching), math.prod(product.second.branching)) == sizes:
-        free = np.linalg.svd(np.ones((1, size)))[2][1:].T
-        inverse = np.linalg.inv(free.T @ a.T @ a @ free)
-        values, start = np.random.default_rng(0).normal(size=len(a)) * 10, np.full(size, total / size)
-        expected = start + free @ inverse @ (a @ free).T @ (values - a @ start)
-        np.testing.assert_allclose(least_squares(values, product, sizes, total).ravel(), expected, atol=1e-9)
         np.testing.assert_allclose(claimed, true, atol=1e-9)
     else:
         assert claimed.mean() < 1.5 * true.mean()

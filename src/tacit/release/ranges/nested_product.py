@@ -1,49 +1,74 @@
 """Ranges in two attributes from a nested product: rectangles cut into smaller ones. Post-processing; anybody.
 
 Level by level every rectangle has as many children as every other, so the whole is one tree over pairs of leaves, and
-`tree.consistent` decodes it. Where a side is not as long as its branching factors multiply to, the missing leaves are
-taken for empty ones that were counted without noise. They are empty, so least squares stays unbiased; and noise that is
-missing makes no estimate worse, so variances of the full tree are never too small.
+it is decoded as such. Where a side is not as long as its branching factors multiply to, the missing leaves are empty
+ones that were counted without noise. What is known for certain makes no estimate worse, so variances of the full tree
+are never too small.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations_with_replacement
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.model.workload import Product, Tree
-from tacit.release.ranges.tree import consistent, node_variances
+from tacit.release.ranges.tree import node_variances
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 _ASKED, _SEED = 400, 20170402  # of the rectangles by which products are compared: how many, and a public seed
-_FEW, _MANY = 8, 16  # parts of a side on top
-_FAINT = 2_000.0  # rows, in units of the noise of one count, below which they are few
+# Up to so many rows, in units of the noise of one count: the parts of a side on top, the most children a side below
+# them, and the weights of levels from the top on, of which the last is for all below.
+_SHAPES: tuple[tuple[float, int, int, tuple[int, ...]], ...] = (
+    (1_000.0, 8, 4, (8, 6, 2, 1)),
+    (2_000.0, 8, 4, (4, 3, 2, 1)),
+    (math.inf, 16, 8, (1,)),
+)
+_ALIKE = 4  # how many times as long one side may be as the other, for such weights; beyond it levels are alike
 
 
 def least_squares(values: ArrayLike, asked: Product, sizes: tuple[int, int], total: float) -> Floats:
-    """The count of every pair of leaves."""
+    """The count of every pair of leaves. As in `tree.consistent`, but a node may have any of its children missing."""
     sides = asked.first.branching, asked.second.branching
     widths = [tree.widths(size) for tree, size in zip((asked.first, asked.second), sizes, strict=True)]
-    told, levels, start = np.asarray(values, dtype=np.float64), [], 0
+    told, start, nodes = np.asarray(values, dtype=np.float64), 0, []
     for level, (rows, columns) in enumerate(zip(*widths, strict=True), start=1):
-        nodes = np.zeros([math.prod(side[:level]) for side in sides])
-        nodes[:rows, :columns] = told[start : start + rows * columns].reshape(rows, columns)
-        levels.append(_by_path(nodes, *(side[:level] for side in sides)))
+        both = np.zeros((2, *[math.prod(side[:level]) for side in sides]))  # the answers, and where there are any
+        both[0, :rows, :columns] = told[start : start + rows * columns].reshape(rows, columns)
+        both[1, :rows, :columns] = 1.0
+        nodes.append([_by_path(one, *(side[:level] for side in sides)) for one in both])
         start += rows * columns
     tree = _as_one(asked)
-    cells = consistent(np.concatenate(levels), tree, math.prod(tree.branching), total)
+    # Upwards: every node with the sum of its children, weighted by precision; what is missing has no variance.
+    seen: list[tuple[Floats, Floats]] = []
+    for (answers, there), weight in zip(reversed(nodes), reversed(tree.weights), strict=True):
+        counts, own = answers / weight, there / weight**2
+        if seen:
+            sums, spread = (one.reshape(len(there), -1).sum(axis=1) for one in seen[-1])
+            trust = np.divide(own, own + spread, out=np.zeros_like(own), where=there > 0)
+            counts, own = counts + trust * (sums - counts), trust * spread
+        seen.append((counts, own))
+    # Downwards: what a parent has too much or too little is shared among its children by their variances.
+    parents = np.array([float(total)])
+    for counts, own in reversed(seen):
+        families = own.reshape(parents.size, -1)
+        missing = parents - counts.reshape(families.shape).sum(axis=1)
+        share = np.divide(
+            families, families.sum(axis=1, keepdims=True), out=np.zeros_like(families), where=families > 0
+        )
+        parents = counts + (share * missing[:, None]).ravel()
     pairs = [factor for pair in zip(*sides, strict=True) for factor in pair]
     depth = len(sides[0])
     back = [2 * level for level in range(depth)] + [2 * level + 1 for level in range(depth)]
-    return cells.reshape(pairs).transpose(back).reshape([math.prod(side) for side in sides])[: sizes[0], : sizes[1]]
+    return parents.reshape(pairs).transpose(back).reshape([math.prod(side) for side in sides])[: sizes[0], : sizes[1]]
 
 
-def rectangle_variance(asked: Product, low: list[Places], end: list[Places]) -> Floats:
+def rectangle_variance(asked: Product, sizes: tuple[int, int], low: list[Places], end: list[Places]) -> Floats:
     """The variance of the estimate for low[k] <= i < end[k], for noise of variance 1; never too small.
 
     A rectangle's share of a node is its leaves there over the node's. Given a parent, its k children have independent
@@ -53,6 +78,11 @@ def rectangle_variance(asked: Product, low: list[Places], end: list[Places]) -> 
     sides = asked.first, asked.second
     tree = _as_one(asked)
     leaves = [math.prod(side.branching) for side in sides]
+    # Nobody is beyond the end of a side, so what ends there ends with its last node.
+    low, end = (
+        [np.where(at == size, all_of, at) for at, size, all_of in zip(one, sizes, leaves, strict=True)]
+        for one in (low, end)
+    )
     above = math.prod((e - s) / all_of for s, e, all_of in zip(low, end, leaves, strict=True)) ** 2
     found = np.zeros(np.broadcast(*low, *end).shape)
     spans = zip(*(side.spans() for side in sides), strict=True)
@@ -73,24 +103,31 @@ def rectangles(sizes: tuple[int, int]) -> tuple[list[Places], list[Places]]:
 def choose(sides: Sequence[tuple[str, int]], signal: float) -> Product | None:
     """A nested product with about eight parts a side on top, or sixteen; None where a side is too short for one.
 
-    signal: the rows in units of the noise of one count. The fewer they are, the fewer rectangles on top: each has noise
-    of its own, and what lies below is mostly even or empty then. Found by trying (decision 0056).
+    signal: the rows in units of the noise of one count. The fewer they are, the fewer rectangles on top, and the more
+    of the budget is theirs: each has noise of its own, and what lies below is mostly even or empty then. Found by
+    trying (decisions 0056 and 0060).
     """
-    top = _FEW if signal < _FAINT else _MANY
-    depth = max(1 + _levels(size / top) for _, size in sides)
-    trees = [_tree(name, size, top, depth) for name, size in sides]
-    return Product(trees[0], trees[1], nested=True) if trees[0] and trees[1] else None
+    _, top, children, weights = next(shape for shape in _SHAPES if signal <= shape[0])
+    lengths = [size for _, size in sides]
+    if max(lengths) > _ALIKE * min(lengths):
+        _, _, children, weights = _SHAPES[-1]
+    depth = max(1 + _levels(size / top, children) for _, size in sides)
+    trees = [_tree(name, size, top, depth, children) for name, size in sides]
+    if trees[0] is None or trees[1] is None:
+        return None
+    each = tuple(weights[min(level, len(weights) - 1)] for level in range(depth))
+    return Product(replace(trees[0], weights=each), trees[1], nested=True)
 
 
-def _levels(rest: float) -> int:
-    """How many levels there are below the top, for that many leaves a part: up to eight children a side."""
-    return max(1, math.ceil(math.log(max(rest, 2.0), _FEW) - 1e-9))
+def _levels(rest: float, children: int) -> int:
+    """How many levels there are below the top, for that many leaves a part."""
+    return max(1, math.ceil(math.log(max(rest, 2.0), children) - 1e-9))
 
 
-def _tree(name: str, size: int, top: int, depth: int) -> Tree | None:
+def _tree(name: str, size: int, top: int, depth: int, children: int) -> Tree | None:
     """A tree of `depth` levels with about `top` parts on top, even branching below, and few leaves beyond the last."""
-    lower = [below for below in combinations_with_replacement(range(_FEW, 1, -1), depth - 1) if math.prod(below) < size]
-    trees = [Tree.over(name, size, (2, *below), (1,) * depth) for below in lower]
+    ways = combinations_with_replacement(range(children, 1, -1), depth - 1)
+    trees = [Tree.over(name, size, (2, *below), (1,) * depth) for below in ways if math.prod(below) < size]
 
     def cost(tree: Tree) -> float:
         first, *below = tree.branching

@@ -23,6 +23,7 @@ from tacit.model.query import Query
 from tacit.model.workload import Product, Tree, leaves
 from tacit.release.ranges import nested_product
 from tacit.release.ranges.band import single
+from tacit.release.ranges.bracket import Brackets, brackets
 from tacit.release.ranges.choice import falling, trees, weightings
 from tacit.release.ranges.distribution import Counts, cut_errors
 from tacit.release.ranges.shrinkage import Corner, box, shared
@@ -81,24 +82,30 @@ class Rectangles:
         return self.rows - inside if found[2] else inside
 
     def law(self, query: Query, confidence: float) -> float:
-        """The bar of the least squares estimate."""
+        """The bar that is to be expected if rows are spread evenly: it depends on public sizes alone."""
         found = self._sides(query)
         assert found is not None
-        return float(self._bar(*found[:2], confidence))
+        return float(self._brackets(*found[:2], confidence).half_width)
 
     def reach(self, query: Query, shown: int, confidence: float) -> int:
-        """How far the truth is from a value at most: as far as the least squares estimate, and its bar."""
+        """How far the truth is from a value at most: as far as the bounds of an inner rectangle and an outer one."""
         found = self._sides(query)
         assert found is not None
         inside = self.rows - shown if found[2] else shown
         return int(self._errors(np.asarray(float(inside)), *found[:2], confidence))
 
     def _errors(self, values: Floats, low: Places, end: Places, confidence: float) -> Floats:
-        """As in `Distribution.counts`: the bar is about the least squares estimate, and is cut at 0 and n."""
-        raw, bar = box(self._raw, low, end), self._bar(low, end, confidence)
-        return cut_errors(values, raw, bar, self.rows)
+        """From what a rectangle's inner one has at least to what its outer one has at most, cut at 0 and n."""
+        found = self._brackets(low, end, confidence)
+        least = box(self._raw, *found.inner) - self._bar(*found.inner, confidence)
+        most = box(self._raw, *found.outer) + self._bar(*found.outer, confidence)
+        return cut_errors(values, (least + most) / 2, (most - least) / 2, self.rows)
+
+    def _brackets(self, low: Places, end: Places, confidence: float) -> Brackets:
+        return brackets(self._product, self._leaves, low, end, lambda s, e: self._bar(s, e, confidence), self.rows)
 
     def _bar(self, low: Places, end: Places, confidence: float) -> Floats:
+        """The bar of the least squares estimate."""
         spread = rectangle_variance(self._product, self._leaves, low, end)
         return single(self.noise.kind, confidence) * np.sqrt(variance(self.noise) * spread)
 
@@ -166,7 +173,7 @@ def rectangle_variance(
     Of all pairs of nodes it is the product of both sides, less what the total explains.
     """
     if product.nested:
-        return nested_product.rectangle_variance(product, low, end)
+        return nested_product.rectangle_variance(product, sizes, low, end)
     sides = [interval_moments(tree, sizes[k], low[k], end[k]) for k, tree in enumerate((product.first, product.second))]
     own = sides[0][0] * sides[1][0]
     explained = (sides[0][1] * sides[1][1]) ** 2 / (sides[0][2] * sides[1][2])
@@ -193,20 +200,35 @@ def choose_product(
         return Product(one, other)
     pairs = first_leaves * second_leaves
     trees = [_flat_side(name, size) for name, size in sides]
+    levels = max(len(tree.branching) for tree in trees)  # one: the pairs of leaves themselves are what is best
+    sizes = sides[0][1], sides[1][1]
+    large = nested_product.choose(sides, math.inf) if levels > 1 and signal < _FAINT * pairs else None
+    # Sides that differ much are not cut alike: whether they fit goes by least squares, where all weights are equal.
+    if large is not None and _width(large, sizes) > _WIDER * _width(Product(trees[0], trees[1]), sizes):
+        large = None
     if signal < _FAINTER * pairs:
         trees = [Tree(tree.name, tree.branching, falling(len(tree.branching), _STEP)) for tree in trees]
     found = Product(trees[0], trees[1])
-    levels = max(len(tree.branching) for tree in trees)  # one: the pairs of leaves themselves are what is best
-    smaller = nested_product.choose(sides, signal) if levels > 1 and signal < _FAINT * pairs else None
-    if smaller is None:
+    smaller = None if large is None else nested_product.choose(sides, signal)
+    if smaller is None or _width(smaller, sizes, signal) > _WIDER * _width(found, sizes, signal):
         return found
-    sizes = sides[0][1], sides[1][1]
-    asked = nested_product.rectangles(sizes)
+    return smaller
 
-    def error(product: Product) -> float:
-        return float(sum(product.weights) ** 2 * rectangle_variance(product, sizes, *asked).mean())
 
-    return smaller if error(smaller) <= _WIDER**2 * error(found) else found
+def _width(product: Product, sizes: tuple[int, int], signal: float = math.inf) -> float:
+    """The mean bar of rectangles under pure epsilon, in units of the noise of one count, of which n is `signal`.
+
+    With no end of rows nothing is rounded: then it is the bar of least squares.
+    """
+    low, end = nested_product.rectangles(sizes)
+    noise = single("laplace", 0.95) * math.sqrt(2) * sum(product.weights)
+
+    def bars(low: Places, end: Places) -> Floats:
+        return noise * np.sqrt(rectangle_variance(product, sizes, low, end))
+
+    if math.isinf(signal):
+        return float(np.sqrt((bars(low, end) ** 2).mean()))
+    return float(brackets(product, sizes, low, end, bars, signal).half_width.mean())
 
 
 def _side(name: str, size: int) -> Tree:
