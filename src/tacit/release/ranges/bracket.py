@@ -25,10 +25,11 @@ Bars = Callable[[Places, Places], Floats]  # of the least squares counts of rect
 
 @dataclass(frozen=True, eq=False)
 class Brackets:
-    """The corners of inner and outer rectangles, and half of what lies between their bounds if rows are even."""
+    """The corners of inner and outer rectangles, the bars of both, and half of what lies between if rows are even."""
 
     inner: tuple[Places, Places]
     outer: tuple[Places, Places]
+    bars: tuple[Floats, Floats]
     half_width: Floats
 
 
@@ -38,19 +39,23 @@ def brackets(asked: Product, sizes: tuple[int, int], low: Places, end: Places, b
     Leaves are a level too, to which a rectangle is rounded as it is: so no bar is expected to be wider for this. Of all
     pairs of nodes there would be too many levels to try, so there a rectangle stays what it is.
     """
+    if not asked.nested:
+        own = bars(low, end)
+        return Brackets((low, end), (low, end), (own, own), own)
     ends = np.stack(np.broadcast_arrays(*low, *end)).reshape(2, 2, 1, *np.broadcast(*low, *end).shape)
-    levels = zip(asked.first.spans(), asked.second.spans(), strict=True) if asked.nested else [(1, 1)]
-    spans = np.array(list(levels)).T
+    spans = np.array(list(zip(asked.first.spans(), asked.second.spans(), strict=True))).T
     spans = spans.reshape(*spans.shape, *[1] * (ends.ndim - 3))
     sides = [_rounded(ends[0, axis], ends[1, axis], spans[axis], sizes[axis]) for axis in (0, 1)]
     corners = np.stack(sides, axis=1)  # of inner low, inner end, outer low, outer end: attributes, levels, rectangles
     in_low, in_end, out_low, out_end = (list(corner) for corner in corners)
     between = rows * (_share(out_low, out_end, sizes) - _share(in_low, in_end, sizes))
-    half_widths = (bars(in_low, in_end) + bars(out_low, out_end) + between) / 2
+    both = np.stack([bars(in_low, in_end), bars(out_low, out_end)])
+    half_widths = (both.sum(axis=0) + between) / 2
     best = half_widths.argmin(axis=0, keepdims=True)
     taken = np.take_along_axis(corners, best[None, None], axis=2)[:, :, 0]
+    inner, outer = np.take_along_axis(both, best[None], axis=1)[:, 0]
     in_low, in_end, out_low, out_end = (list(corner) for corner in taken)
-    return Brackets((in_low, in_end), (out_low, out_end), half_widths.min(axis=0))
+    return Brackets((in_low, in_end), (out_low, out_end), (inner, outer), half_widths.min(axis=0))
 
 
 def _rounded(low: Place, end: Place, span: Place, size: int) -> Place:

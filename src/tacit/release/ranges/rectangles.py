@@ -97,8 +97,7 @@ class Rectangles:
     def _errors(self, values: Floats, low: Places, end: Places, confidence: float) -> Floats:
         """From what a rectangle's inner one has at least to what its outer one has at most, cut at 0 and n."""
         found = self._brackets(low, end, confidence)
-        least = box(self._raw, *found.inner) - self._bar(*found.inner, confidence)
-        most = box(self._raw, *found.outer) + self._bar(*found.outer, confidence)
+        least, most = box(self._raw, *found.inner) - found.bars[0], box(self._raw, *found.outer) + found.bars[1]
         return cut_errors(values, (least + most) / 2, (most - least) / 2, self.rows)
 
     def _brackets(self, low: Places, end: Places, confidence: float) -> Brackets:
