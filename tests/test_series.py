@@ -118,9 +118,12 @@ def test_means_tables_quantiles_and_curves_over_a_window(series: Series) -> None
     assert series.quantile("stay", 0.5).value in ("2", "3", "4")
     medians = series.ask("SELECT ward, MEDIAN(stay) FROM data WHERE block > '2026-01' GROUP BY ward")
     assert isinstance(medians, tacit.Listing)
-    for row in medians.listed:
-        assert row.errors[0] is not None
-        assert abs(row.values[0] - rows[rows["ward"] == row.labels[0]]["stay"].median()) <= row.errors[0]
+    known = [row for row in medians.listed if row.errors[0] is not None]  # the other may have no rows, by its bar
+    assert known
+    for row in known:
+        error = row.errors[0]
+        assert error is not None
+        assert abs(row.values[0] - rows[rows["ward"] == row.labels[0]]["stay"].median()) <= error
 
 
 @pytest.mark.parametrize(

@@ -251,8 +251,8 @@ def test_rounding_is_said(tmp_path: Path) -> None:
 BAD = [
     "SELECT SUM(sex) FROM data",
     "SELECT COUNT(*), SUM(sex) FROM data",
-    "SELECT COUNT(*), MEDIAN(age) FROM data",
-    "SELECT sex, MEDIAN(age) FROM data GROUP BY sex",
+    "SELECT COUNT(*), MEDIAN(sex) FROM data",
+    "SELECT age, MEDIAN(age) FROM data GROUP BY age",
     "SELECT MEDIAN(sex) FROM data",
     "SELECT MEDIAN(sex) FROM data WHERE age < 30",
     "SELECT AVG(age) FROM data WHERE FALSE",
