@@ -126,6 +126,21 @@ def test_means_tables_quantiles_and_curves_over_a_window(series: Series) -> None
         assert abs(row.values[0] - rows[rows["ward"] == row.labels[0]]["stay"].median()) <= error
 
 
+def test_what_counts_are_put_together_to_is_no_surer_than_they_are(tmp_path: Path) -> None:
+    """Gates of two blocks hold at once at 90 %: a mean of two such counts at 80 %, a quantile of three at 70 %."""
+    with made(tmp_path, 2, mechanism="iterative") as series:
+        assert series.ask(f"{LONG} AND ward = 'a'").confidence == pytest.approx(0.9)
+        for question, confidence in (
+            ("SELECT ward, COUNT(*) AS n FROM data WHERE stay >= 4 GROUP BY ward", 0.9),
+            ("SELECT AVG(stay) FROM data WHERE ward = 'a'", 0.8),
+            ("SELECT ward, AVG(stay) FROM data GROUP BY ward", 0.8),
+            ("SELECT MEDIAN(stay) FROM data WHERE ward = 'a'", 0.7),
+            ("SELECT ward, MEDIAN(stay) FROM data GROUP BY ward", 0.7),
+        ):
+            assert series.ask(question).confidence == pytest.approx(confidence), question
+        assert series.cdf("stay").confidence == pytest.approx(0.3)  # seven counts; the last one is public
+
+
 @pytest.mark.parametrize(
     ("question", "says"),
     [

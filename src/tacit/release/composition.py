@@ -25,6 +25,7 @@ from tacit.release.evidence import (
     answer_to,
     facts_of,
     held_for_all,
+    least_sure,
     need_of_table,
     noise_bars,
     sure,
@@ -33,11 +34,22 @@ from tacit.release.evidence import (
 
 
 class Composed(NamedTuple):
-    """A figure for each group (one, without groups), the facts about all of them, and which of the parts are noisy."""
+    """A figure for each group (one, without groups), the facts about all of them, and which of the parts are noisy.
+
+    `unsure` is the chance that the bar of one noisy part does not hold.
+    """
 
     figures: list[Figure]
     facts: Facts
     noisy: list[Weighed]
+    unsure: float
+
+
+class _Column(NamedTuple):
+    """A weighted count for each group, and the least confidence of their bars."""
+
+    figures: list[Figure]
+    confidence: float
 
 
 def figures(
@@ -48,15 +60,19 @@ def figures(
     columns = [_column(part, groups, found, setting, at_once=at_once) for part in formula.parts]
     asked = [needs_of(part, groups, setting) for part in formula.parts]
     unknown = noisy(ask, groups, found, setting)
-    confidence = sure(len(unknown), setting.confidence)
-    rows: Sequence[Sequence[Figure]] = list(zip(*columns, strict=True)) if columns else [()]
+    # The bar of a sum over blocks may be less sure than the session is.
+    least = min([setting.confidence, *(column.confidence for column in columns)])
+    confidence = sure(len(unknown), least)
+    told = [column.figures for column in columns]
+    rows: Sequence[Sequence[Figure]] = list(zip(*told, strict=True)) if told else [()]
     figures = [formula.put_together(row, setting.rows) for row in rows]
     if confidence <= 0:
         figures = [Figure(figure.value, None) for figure in figures]
     unsure = formula.doubt if any(figure.error is None for figure in figures) else ""
     needs = [one for need in asked for one in ([need] if isinstance(need, Marginal) else need)]
     facts = facts_of(needs, found, confidence, setting, formula.note, unsure)
-    return Composed(figures, with_widest(facts, [figure.error for figure in figures], needs, found), unknown)
+    facts = with_widest(facts, [figure.error for figure in figures], needs, found)
+    return Composed(figures, facts, unknown, 1 - least)
 
 
 def noisy(ask: Aggregate, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> list[Weighed]:
@@ -70,23 +86,22 @@ def _exact(need: list[Query] | Marginal, found: Found) -> bool:
     return all(bars and bars[0].about == EXACT for bars in parts)
 
 
-def _column(
-    part: Weighed, groups: tuple[GroupBy, ...], found: Found, setting: Setting, *, at_once: bool
-) -> list[Figure]:
-    """A weighted count for each group."""
+def _column(part: Weighed, groups: tuple[GroupBy, ...], found: Found, setting: Setting, *, at_once: bool) -> _Column:
     need = needs_of(part, groups, setting)
     if isinstance(need, Marginal):
         table = found[need]
         assert isinstance(table, TableEstimate)
         plain = not part.name and all(group.width is None for group in groups)
         if plain or table.read is None or _size(groups, setting) > MAX_SEPARATE:
-            return _from_table(part, groups, need, table, setting, at_once=at_once)
+            sums = _from_table(part, groups, need, table, setting, at_once=at_once)
+            return _Column(sums, setting.confidence if at_once else least_sure([table.facts], setting))
         # Every sum of cells has the answer that its own question has.
         need = _of_each(part, groups, setting)
         found = {query: table.read(query) for query in need}
     answers = [answer_to("", query, found, setting.rows) for query in need]
     errors = [held_for_all(answer.bars) if at_once else answer.error for answer in answers]
-    return [Figure(float(answer.value), error) for answer, error in zip(answers, errors, strict=True)]
+    counts = [Figure(float(answer.value), error) for answer, error in zip(answers, errors, strict=True)]
+    return _Column(counts, setting.confidence if at_once else least_sure([a.facts for a in answers], setting))
 
 
 def _size(groups: tuple[GroupBy, ...], setting: Setting) -> int:

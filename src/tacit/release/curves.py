@@ -28,6 +28,7 @@ from tacit.release.evidence import (
     Setting,
     answer_to,
     facts_of,
+    least_sure,
     once,
     release_of,
     sure,
@@ -103,7 +104,8 @@ def _at_once(needs: Sequence[Query], answers: Sequence[Answer], found: Found, se
     chosen = [next((bar for bar in a.bars if bar.about.endswith("at once")), *a.bars[:1]) for a in answers if a.bars]
     together = {bar.about for bar in chosen if bar.about.endswith("at once")}
     alone = sum(bar.about not in (*together, EXACT) for bar in chosen)
-    facts = facts_of(needs, found, sure(len(together) + alone, setting.confidence), setting)
+    least = least_sure([answer.facts for answer in answers], setting)
+    facts = facts_of(needs, found, sure(len(together) + alone, least), setting)
     if len(chosen) < len(answers) or facts.confidence <= 0:
         return facts
     farthest = max(max(answer.value, setting.rows - answer.value) for answer in answers)

@@ -150,6 +150,11 @@ def sure(noisy: int, confidence: float) -> float:
     return round(max(0.0, 1 - noisy * (1 - confidence)), 12) if noisy else confidence
 
 
+def least_sure(parts: Iterable[Facts], setting: Setting) -> float:
+    """The least confidence of the bars that parts are shown with: the session's, or less for a sum over blocks."""
+    return min([setting.confidence, *(bar.confidence for part in parts for bar in part.bars[:1])])
+
+
 def noise_bars(noise: Noise, terms: Floats, confidence: float) -> Floats:
     """Bars for sums of noise with weights in [-1, 1] whose squares add up to at most `terms`."""
     whole = np.maximum(1, np.ceil(terms - 1e-9)).astype(np.int64)

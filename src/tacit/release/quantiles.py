@@ -32,6 +32,7 @@ from tacit.release.evidence import (
     Setting,
     answer_to,
     facts_of,
+    least_sure,
     need_of_table,
     noise_bars,
     once,
@@ -47,12 +48,15 @@ class Ranks(NamedTuple):
     """The cumulative counts before each bin and after the last, the bars of their ranks, and the bar of the last count.
 
     A rank is F(t) - q * F(end). The bin that truly holds the quantile stays in the interval if two bars hold: that of
-    the rank before it and that of the rank at its end.
+    the rank before it and that of the rank at its end. They do at the `confidence`. From one table the ranks' noise is
+    symmetric and each bar is wrong on the side that matters with probability (1-c)/2: so the interval holds at c. From
+    separate answers it holds at 1 - 3(1-c): two cumulative counts and the total.
     """
 
     counts: Floats
     bars: Floats
     last: float
+    confidence: float
 
     def located(self, q: float) -> Located:
         """The bin that holds a quantile, the first and the last that could."""
@@ -95,12 +99,7 @@ def quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> Quanti
 
 
 def _ranks(ask: Quantile, found: Found, setting: Setting) -> tuple[Ranks, Facts]:
-    """The ranks under a condition, and the facts.
-
-    From one table the ranks' noise is symmetric and each bar is wrong on the side that matters with probability
-    (1-c)/2: so the interval holds at c. From separate answers it holds at 1 - 3(1-c): two cumulative counts and the
-    total.
-    """
+    """The ranks under a condition, and the facts."""
     needs: tuple[Need, ...] = once(cumulative(ask, setting)) if ask.from_ranges else needs_of(ask, setting)
     table = found[needs[0]]
     if isinstance(table, TableEstimate) and table.noise is not None:
@@ -110,7 +109,7 @@ def _ranks(ask: Quantile, found: Found, setting: Setting) -> tuple[Ranks, Facts]
         if isinstance(table, TableEstimate) and table.read is not None:
             found = {**found, **{query: table.read(query) for query in counts}}
         ranks = _of_counts(ask, counts, found, setting)
-        facts = facts_of(needs, found, sure(3, setting.confidence), setting)
+        facts = facts_of(needs, found, ranks.confidence, setting)
     return ranks, with_widest(facts, ranks.bars.tolist(), needs, found)
 
 
@@ -121,7 +120,7 @@ def _of_table(ask: Quantile, cells: NDArray[np.integer[Any]], noise: Noise, draw
     terms = draws * (t * (1 - ask.q) ** 2 + (bins - t) * ask.q**2)
     bars = noise_bars(noise, terms, setting.confidence)
     last = noise_bars(noise, np.array([draws * bins]), setting.confidence)
-    return Ranks(np.concatenate([[0.0], np.cumsum(cells[:bins])]), bars, float(last[0]))
+    return Ranks(np.concatenate([[0.0], np.cumsum(cells[:bins])]), bars, float(last[0]), setting.confidence)
 
 
 def _of_counts(ask: Quantile, counts: Sequence[Query], found: Found, setting: Setting) -> Ranks:
@@ -129,7 +128,8 @@ def _of_counts(ask: Quantile, counts: Sequence[Query], found: Found, setting: Se
     answers = [answer_to("", query, found, setting.rows) for query in counts]
     errors = [math.inf if answer.error is None else answer.error for answer in answers]
     values = np.array([0.0, *(answer.value for answer in answers)])
-    return Ranks(values, np.array([0.0, *errors]) + ask.q * errors[-1], errors[-1])
+    confidence = sure(3, least_sure([answer.facts for answer in answers], setting))
+    return Ranks(values, np.array([0.0, *errors]) + ask.q * errors[-1], errors[-1], confidence)
 
 
 # -- a number for each group ------------------------------------------------------------------------------------------
@@ -172,7 +172,8 @@ def numbers(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: S
         all_bins, unsure = released.ranges.counts(0, attribute.bins - 1), 1 - setting.confidence
         places, rows, error = [released.ranges.quantile(ask.q)], all_bins.values, all_bins.errors
     else:
-        every, unsure = _ranks_of(ask, groups, found, setting)
+        every = _ranks_of(ask, groups, found, setting)
+        unsure = 1 - min(ranks.confidence for ranks in every)
         places = [ranks.located(ask.q) for ranks in every]
         rows, error = np.array([ranks.counts[-1] for ranks in every]), np.array([ranks.last for ranks in every])
     spans = Spans(
@@ -183,19 +184,18 @@ def numbers(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: S
     return Numbers(spans, unsure, (float(starts[0]), float(ends[-1])))
 
 
-def _ranks_of(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> tuple[list[Ranks], float]:
-    """The ranks of each group, and the chance that the quantile of one is not where they say."""
+def _ranks_of(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> list[Ranks]:
+    """The ranks of each group."""
     if not groups:
-        ranks, facts = _ranks(ask, found, setting)
-        return [ranks], 1 - facts.confidence
+        return [_ranks(ask, found, setting)[0]]
     cells = _cells(groups, setting)
     table = found[number_needs(ask, groups, setting)[0]]
     if isinstance(table, TableEstimate) and table.noise is not None:
-        return _of_one_table(ask, groups, table, table.noise, setting), 1 - setting.confidence
+        return _of_one_table(ask, groups, table, table.noise, setting)
     counts = [cumulative(ask, setting, _group(groups, cell, setting)) for cell in cells]
     if isinstance(table, TableEstimate) and table.read is not None:
         found = {**found, **{query: table.read(query) for some in counts for query in some}}
-    return [_of_counts(ask, some, found, setting) for some in counts], 3 * (1 - setting.confidence)
+    return [_of_counts(ask, some, found, setting) for some in counts]
 
 
 def _of_one_table(
@@ -213,7 +213,8 @@ def _of_one_table(
         # What the condition rules out has noise in the table all the same.
         ruled_out = met.is_constant and not met.is_everyone
         draws = table.draws * math.prod(map(len, cell))
-        made.append(Ranks(nothing, nothing, 0.0) if ruled_out else _of_table(ask, row, noise, draws, setting))
+        nobody = Ranks(nothing, nothing, 0.0, setting.confidence)
+        made.append(nobody if ruled_out else _of_table(ask, row, noise, draws, setting))
     return made
 
 

@@ -185,7 +185,7 @@ def _figures(ask: Aggregate, select: Select, sources: _Sources) -> tuple[Sequenc
         made = composition.figures(ask, select.groups, found, setting, at_once=at_once)
         notes.append(made.facts.note)
         event = (AT_ONCE,) if at_once else ()
-        return made.figures, {(part, select.groups, *event): unsure for part in made.noisy}
+        return made.figures, {(part, select.groups, *event): made.unsure for part in made.noisy}
     one = single(ask)
     notes.append(one.note)
     if one.bars and one.bars[0].about == EXACT:
