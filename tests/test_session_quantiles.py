@@ -132,6 +132,26 @@ def test_all_rows_of_what_is_put_together_have_to_hold(tmp_path: Path) -> None:
         assert spread.value == abs(women - men)
 
 
+def test_rows_that_are_chosen_by_a_quantile_are_counted_by_its_bars(tmp_path: Path) -> None:
+    """Of all rows at once nothing is known, so bars of each row are what is left."""
+    with opened(tmp_path, epsilon=3.0) as session:
+        both = session.ask(f"SELECT COUNT(*) FROM ({BY_SEX}) WHERE m > 20")
+        assert (both.value, both.error, both.confidence) == (2, 0, pytest.approx(0.9))
+        rows = session.ask(
+            "SELECT SUM(n) FROM (SELECT sex, COUNT(*) AS n, MEDIAN(age) AS m FROM data GROUP BY sex) WHERE m > 20"
+        )
+        assert rows.error is not None
+        assert rows.error < 500
+        # The median of all rows is one row: it is known at once with the counts of all groups.
+        large = session.ask(
+            "SELECT SUM(n) FROM (SELECT region, COUNT(*) AS n FROM data GROUP BY region) "
+            "WHERE n > (SELECT MEDIAN(age) FROM data)"
+        )
+        assert large.error is not None
+        assert large.error < 500
+        assert large.confidence == pytest.approx(0.9)
+
+
 def test_what_is_published_says_the_same(tmp_path: Path) -> None:
     statement = "SELECT sex, COUNT(*), MEDIAN(age) FROM data GROUP BY sex"
     with opened(tmp_path) as session:

@@ -123,7 +123,10 @@ def _rows(source: Select | Folded | Derived, sources: _Sources) -> Relation:
             return found
         # Values are the same either way: only bars differ. Notes were made the first time.
         surer = _folded(source, sources._replace(notes=Noted(), at_once=True))
-        better = [isinstance(one, Spans) and bool(np.isfinite(one.error).all()) for one in surer.columns]
+        better = [
+            isinstance(one, Spans) and bool(np.isfinite(one.error).all()) and confidence(risks) > 0
+            for one, risks in zip(surer.columns, surer.risks, strict=True)
+        ]
         columns, risks = (
             tuple(new if take else old for old, new, take in zip(*both, better, strict=True))
             for both in ((found.columns, surer.columns), (found.risks, surer.risks))
@@ -159,10 +162,11 @@ def _released(select: Select, sources: _Sources) -> Relation:
     for column in select.columns:
         if isinstance(column.value, Quantile):
             made = quantiles.numbers(column.value, select.groups, sources.found, setting)
-            # Its bars hold for each row by itself, so nothing is known of all rows at once.
-            unknown = Spans(made.spans.value, *(np.full(len(cells), end) for end in ANY))
-            columns.append(unknown if sources.at_once else made.spans)
-            risks.append({(column.value, select.groups): made.unsure})
+            # Its bars hold for each row by itself, so nothing is known of several rows at once.
+            unknown = sources.at_once and len(cells) > 1
+            nothing = Spans(made.spans.value, *(np.full(len(cells), end) for end in ANY))
+            columns.append(nothing if unknown else made.spans)
+            risks.append({(column.value, select.groups): 1.0 if unknown else made.unsure})
             limits.append(made.limits)
             notes.append(_BINS)
             continue
