@@ -13,7 +13,6 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -165,7 +164,7 @@ class Query:
     @cached_property
     def key(self) -> str:
         """A hash of the canonical form: the identity of the question."""
-        return query_key(chain([KEYED[self.complement]], map(sealed, self.factors)))
+        return query_key(KEYED[self.complement], map(sealed, self.factors))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Query) and self.key == other.key
@@ -287,9 +286,9 @@ def _conjunction(factors: list[Factor], *, complement: bool) -> Query:
     return _query((only,), complement)
 
 
-def query_key(seals: Iterable[bytes]) -> str:
+def query_key(beginning: bytes, seals: Iterable[bytes] = ()) -> str:
     """The key of a query: by what it begins with, one of `KEYED`, and the seals of its factors in their order."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(beginning)
     for one in seals:  # one at a time: together they may take as much memory as the question
         digest.update(one)
     return digest.hexdigest()

@@ -137,7 +137,7 @@ class CountJudge:
                 return False
             before, sealed, alone = one  # at once: names are read at thrice the price, and there are many of them
             seals.append(sealed)
-        return (alone or len(seals) > 2) and line.key == query_key([b"".join(seals)])
+        return (alone or len(seals) > 2) and line.key == query_key(b"".join(seals))
 
     def _beginning(self, kind: str, start: str) -> CountedBody | None:
         """What stands before the conditions of a body, if it is what this kind begins with, in its one spelling."""
