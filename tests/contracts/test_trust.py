@@ -24,6 +24,8 @@ def test_the_privacy_page_has_the_numbers_that_the_command_prints() -> None:
     page = (ROOT / "docs" / "understand" / "privacy.md").read_text(encoding="utf-8")
     for name, (files, lines) in counted().items():
         assert f"| {name} | {files} | {lines:,} |" in page
+    every, all_lines = (sum(column) for column in zip(*counted().values(), strict=True))
+    assert f"| together | {every} | {all_lines:,} |" in page
 
 
 def test_what_can_leak_a_row_is_read_in_an_hour() -> None:
