@@ -16,7 +16,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,12 +165,17 @@ def _largest_l1(sizes: tuple[int, ...]) -> int:
     """
     if len(sizes) > _TRIED:
         return 2 * math.prod(2 * (n - 1) for n in sizes)
-    largest = 0
-    for differ in product((False, True), repeat=len(sizes)):
-        kinds = [
-            ((n - 1, -1, 1), (-1, n - 1, 1), (-1, -1, n - 2)) if other else ((n - 1, n - 1, 1), (-1, -1, n - 1))
-            for n, other in zip(sizes, differ, strict=True)
-        ]
-        entries = (tuple(map(math.prod, zip(*kind, strict=True))) for kind in product(*kinds))
-        largest = max(largest, sum(many * abs(own - others) for own, others, many in entries))
-    return largest
+    return _farthest([(1, 1, 1)], sizes)
+
+
+def _farthest(entries: list[tuple[int, int, int]], sizes: tuple[int, ...]) -> int:
+    """`_largest_l1`, where so many entries are Π u_i and Π u'_i over the attributes that were looked at already."""
+    if not sizes:
+        return sum(many * abs(own - others) for own, others, many in entries)
+    n, rest = sizes[0], sizes[1:]
+    alike = (n - 1, n - 1, 1), (-1, -1, n - 1)
+    differ = (n - 1, -1, 1), (-1, n - 1, 1), (-1, -1, n - 2)
+    return max(
+        _farthest([(own * u, others * v, many * k) for own, others, many in entries for u, v, k in kinds], rest)
+        for kinds in (alike, differ)
+    )
