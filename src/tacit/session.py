@@ -92,9 +92,11 @@ class Session(Standing):
     @property
     def started(self) -> bool:
         """Whether nothing has to be bought any more before questions are asked: it was, or there is nothing to buy."""
-        if not self._is_started:  # once it is, it stays so: what is left only becomes less
-            self._is_started = not self._mechanism.ahead().atoms
-        return self._is_started
+        if not self._is_started:  # once it is bought, it stays so
+            missing = self._mechanism.ahead().atoms
+            self._is_started = not missing and self._mechanism.bought()
+            return not missing
+        return True
 
     def start(self) -> Started:
         """Buy what the answers start from, once: the largest purchase of most sessions. `base` says it before.

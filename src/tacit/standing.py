@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from tacit.errors import NeedsData
@@ -155,8 +155,8 @@ class Standing(Questions):
 
     @property
     def history(self) -> History:
-        """Everything bought so far, oldest first."""
-        return History(map(self._past, self._public.purchases()))
+        """Everything bought so far, oldest first; gates that are open come last."""
+        return History(map(self._past, chain(self._public.purchases(), self._public.open_gates())))
 
     def history_after(self, entry: int, most: int) -> History:
         """The next `most` purchases after an entry of the ledger, oldest first. No more than these are read."""

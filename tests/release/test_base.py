@@ -16,14 +16,15 @@ from scipy.stats import binom
 
 import tacit
 from support import once
-from tacit.errors import ConfigError
+from tacit.errors import ConfigError, NotStarted
+from tacit.model.budget import Loss
 from tacit.model.certificate import Certificate
 from tacit.model.factor import GRID, Factor
 from tacit.model.query import Query
 from tacit.release import base as base_module
 from tacit.release import classes
-from tacit.release.base import Base, CertifiedFigure, Miss, Side, of_the_base
-from tacit.release.classes import attributes, boxes, left_out, sample, scopes, sums
+from tacit.release.base import Base, CertifiedFigure, Side, of_the_base
+from tacit.release.classes import Miss, attributes, boxes, left_out, sample, sampled, scopes, sums
 from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.online import Online
@@ -67,7 +68,7 @@ def start(folder: Path, **changes: Any) -> Session:
         "warm": 0.7,
         "certify": 0.2,
     }
-    return tacit.open(start=True, **(settings | changes))
+    return tacit.open(**({"start": True} | settings | changes))
 
 
 def base_of(session: Session) -> Base:
@@ -79,6 +80,13 @@ def base_of(session: Session) -> Base:
 def records_of(session: Session) -> Records:
     assert session._curator is not None
     return session._curator._records
+
+
+def spend(session: Session, share: float) -> None:
+    """On a question that no other test asks."""
+    assert session._curator is not None
+    loss = Loss(session.total.measure, int(session.total.atoms * share))
+    session._curator.measure([tacit.count(a=[1, 4, 7], c=0).bind(DOMAIN)], loss)
 
 
 def begin(session: Session) -> Base:
@@ -455,9 +463,9 @@ def test_domains_too_large_to_list_are_sampled_in_public() -> None:
     assert [len(of_size) for of_size in by_size] == [40, classes.MOST_SCOPES, classes.MOST_SCOPES]
     assert by_size == scopes(large, 3)
     lists = sample(large, Mixture.uniform(large), 1000, 3)
-    assert left_out(lists, 40) == 1 / (classes.MOST_SCOPES + 1)
-    assert left_out(sample(DOMAIN, Dense(DOMAIN), 1000, 4), 4) == 0
-    assert left_out(sample(DOMAIN, Dense(DOMAIN), 1000, 1), 10**6) == 1 / 5  # four of a million
+    assert left_out([one.names for one in lists], 40) == 1 / (classes.MOST_SCOPES + 1)
+    assert left_out([one.scope for one in sampled(DOMAIN, 4)], 4) == 0
+    assert left_out([one.scope for one in sampled(DOMAIN, 1)], 10**6) == 1 / 5  # four of a million
     huge = tacit.Domain({f"a{i}": tacit.integer(0, 9) for i in range(200)})
     assert [len(of_size) for of_size in scopes(huge, 3)] == [200, classes.MOST_SCOPES, classes.MOST_SCOPES]
 
@@ -508,3 +516,78 @@ def test_queries_of_another_kind_are_not_taken_for_certified_ones(begun: Session
 def test_a_figure_that_noise_made_too_low_leaves_a_row(begun: Session) -> None:
     low = [replace(one, values=one.values - N) for one in base_of(begun).certificates]
     assert {CertifiedFigure(one, 0.01).width(guess) for one in low for guess in (0, 100, N)} == {1}
+
+
+@pytest.mark.parametrize("gone", [0.12, 0.3, 0.88])
+def test_a_start_takes_its_shares_of_what_is_left_and_no_question_buys_it(tmp_path: Path, gone: float) -> None:
+    with start(tmp_path, start=False) as session:
+        spend(session, gone)
+        left = session.left
+        foretold = session.base
+        assert not session.started
+        assert foretold.cost.atoms == pytest.approx(0.9 * left.atoms, rel=1e-6)
+        for question in QUESTIONS.values():
+            with pytest.raises(NotStarted):
+                session.ask(question)
+        assert session.left == left
+        bought = session.start()
+        assert bought.certified
+        assert bought.cost.atoms == left.atoms - session.left.atoms
+        assert 0.99 * foretold.cost.atoms < bought.cost.atoms <= foretold.cost.atoms
+        assert session.started
+        assert session.ask(QUESTIONS["a value"]).cost.atoms == 0
+    with start(tmp_path, start=False) as session:
+        assert session.start().cost.atoms == 0  # once
+
+
+def test_where_a_tenth_is_not_left_there_is_no_start_and_it_is_said(tmp_path: Path) -> None:
+    with start(tmp_path, start=False) as session:
+        spend(session, 0.91)
+        assert session.started
+        assert "Too little" in str(session.base)
+        foreseen, before = session.dry_run(QUESTIONS["a value"]), session.spent
+        cost = session.ask(QUESTIONS["a value"]).cost
+        assert cost.atoms == session.spent.atoms - before.atoms <= foreseen.cost_at_most.atoms
+        assert "Too little" in str(session.start())
+        assert not session.base.bought
+        # Once the budget is raised there is enough, and it has to be asked for.
+        session.extend(tacit.Budget(epsilon=3.0, delta=1e-9))
+        assert not session.started
+        other = QUESTIONS["a range"]
+        with pytest.raises(NotStarted):
+            session.ask(other)
+        session.start()
+        answer = session.ask(other)
+        known = [array.tobytes() for array in session.arrays()]
+    with start(tmp_path, start=False, budget=tacit.Budget(epsilon=3.0, delta=1e-9)) as session:
+        assert session.ask(other).value == answer.value
+        assert [array.tobytes() for array in session.arrays()] == known
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0.0])
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_no_question_buys_the_rest_of_a_start_that_was_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int, delta: float
+) -> None:
+    measure, calls = Curator.measure, list[object]()
+    about = {"start": False, "budget": tacit.Budget(epsilon=1.0, delta=delta)}
+
+    def interrupted(self: Curator, *asked: Any, **other: Any) -> Any:
+        calls.append(asked)
+        if len(calls) > stop:
+            raise KeyboardInterrupt
+        return measure(self, *asked, **other)
+
+    with start(tmp_path, **about) as session, monkeypatch.context() as patched:
+        patched.setattr(Curator, "measure", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            session.start()
+    with start(tmp_path, **about) as session:
+        spent, foretold = session.spent, session.base.cost
+        assert not session.started
+        with pytest.raises(NotStarted):
+            session.ask(QUESTIONS["a value"])
+        assert session.spent == spent
+        assert session.start().certified
+        assert session.spent.atoms - spent.atoms <= foretold.atoms
+        assert 0.85 * session.total.atoms < session.spent.atoms <= 0.9 * session.total.atoms

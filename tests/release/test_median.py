@@ -16,10 +16,11 @@ from support import once
 from tacit.errors import ConfigError, InvalidQuery, LedgerError
 from tacit.model.query import Query
 from tacit.model.request import Disagreement, look
+from tacit.release import knowledge as knowledge_module
 from tacit.release import median as median_module
 from tacit.release import samplers
 from tacit.release.median import Voters
-from tacit.release.online import OWNER, Online
+from tacit.release.online import Online
 from tacit.release.online_terms import Terms, farthest
 from tacit.release.samplers.databases import Ensemble
 from tacit.release.samplers.fractions import Fractions
@@ -87,9 +88,9 @@ def test_easy_is_free_hard_is_paid_and_all_is_within_the_bar(tmp_path: Path) -> 
         answers = session.ask_many(queries)
         hard = [answer for answer in answers if answer.source == "measured"]
         assert 0 < len(hard) < 40
-        assert all(answer.cost.atoms == 0 for answer in answers if answer.source != "measured")
-        gate = session._curator.resume_gate(owner=OWNER)
-        assert sum(a.cost.atoms for a in answers) + (gate.terms.atoms if gate else 0) == session.spent.atoms
+        paid = [i for i, answer in enumerate(answers) if answer.cost.atoms and answer.source != "measured"]
+        assert paid in ([], [0])  # for the first gate
+        assert sum(answer.cost.atoms for answer in answers) == session.spent.atoms
         for answer, exact in zip(answers, truth(session, queries), strict=True):
             assert abs(answer.value - exact) <= answer.bars[-1].width  # all at once
         # Every database agrees with every hard answer, up to the slab's width.
@@ -175,7 +176,8 @@ def votes_of(session: Session, query: Query) -> NDArray[np.float64]:
     return np.sort(voters(session).votes.values(query)) * N
 
 
-def test_too_little_left_for_a_warm_start(tmp_path: Path) -> None:
+def test_too_little_left_for_a_warm_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knowledge_module, "_LEAST_SHARE", 0.5)
     with start(tmp_path, **WARM) as session:
         loss = tacit.model.budget.Loss(session.total.measure, int(session.total.atoms * 0.7))
         session._curator.measure([Query.among(DOMAIN, "c", [1])], loss)

@@ -195,7 +195,8 @@ def test_rows_are_not_made_before_anything_is_published(tmp_path: Path) -> None:
         assert session.spent.atoms == 0
 
 
-def test_what_cannot_be_paid_any_more_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_paid_any_more_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knowledge_module, "_LEAST_SHARE", 0.6)
     with start(tmp_path) as session:
         session.cdf("a", share=0.5)
         spent = session.spent

@@ -9,8 +9,7 @@ later changes no such answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,6 +33,7 @@ from tacit.release.classes import (
     MOST_SCOPES,
     MOST_SUMMED,
     Hypothesis,
+    Miss,
     Missed,
     attributes,
     boxes,
@@ -42,6 +42,7 @@ from tacit.release.classes import (
     ramps,
     refitted,
     sample,
+    sampled,
     sums,
 )
 from tacit.release.estimate import Ceiling, Estimate
@@ -59,52 +60,6 @@ SHARES = {SAMPLE: 0.7, BOXES: 0.18, SUMS: 0.12}  # of what a certificate costs
 MOST_ROWS = 2**31 - 1  # of a table that can be certified: sums stay exact
 MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
 _KEPT = "expected"  # the kind of thing that a second fit says, where it is kept
-_OF_SHARE = 0.78  # of what a bar may miss: for questions that the share leaves out; the rest is for the noise
-_OF_SAMPLE = 0.01  # for a random list that is not like the class it was drawn from
-
-
-@dataclass(frozen=True)
-class Miss:
-    """How a bar's chance to be wrong is divided.
-
-    With probability 1 - noise - sample the bar is at least the error of a share of `share` of the class, and a question
-    drawn from the class is among these with that probability: (1 - noise - sample) * share >= confidence.
-    """
-
-    share: float
-    noise: float
-    sample: float
-
-    @classmethod
-    def of(cls, confidence: float) -> Miss:
-        share = 1 - _OF_SHARE * (1 - confidence)
-        both = 1 - confidence / share
-        return cls(share, both * (1 - _OF_SAMPLE), both * _OF_SAMPLE)
-
-    def rank(self, questions: int, left_out: float = 0.0) -> int:
-        """Which error of a random list, by rank, bounds the share of the class, but for the chance `sample`.
-
-        `left_out` is for lists of some sets of attributes only: see `classes.left_out`. A rank beyond the list: it is
-        too short to say so much.
-
-        Formula: the least r with questions * KL(r/questions || share + left_out) >= ln(1/sample).
-        Source: Hoeffding 1963, theorem 1, for independent draws of which each set of attributes has as many.
-        """
-        p = self.share + left_out
-        if p >= 1:
-            return questions + 1
-        low, high = math.ceil(p * questions), questions + 1
-        while low < high:
-            middle = (low + high) // 2
-            enough = middle <= questions and questions * _divergence(middle / questions, p) >= math.log(1 / self.sample)
-            low, high = (low, middle) if enough or middle > questions else (middle + 1, high)
-        return low
-
-
-def _divergence(a: float, p: float) -> float:
-    """KL(a || p) of two coins, a >= p."""
-    rest = (1 - a) * math.log((1 - a) / (1 - p)) if a < 1 else 0.0
-    return a * math.log(a / p) + rest
 
 
 class CertifiedFigure:
@@ -317,14 +272,10 @@ def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Los
 
     What was bought is read back, whatever this version would list; without a curator nothing else is.
     """
-    bought = dict[str, Measured]()
-    for one in public.released():
-        if isinstance(one.question, Certificate) and _is_ours(one.question, start, confidence):
-            bought.setdefault(one.question.kind, one)
-    each = {kind: Loss(loss.measure, int(loss.atoms * share)) for kind, share in SHARES.items()}
-    least, price = min(one.atoms for one in each.values()), sum(one.atoms for one in each.values())
-    worth = public.rows <= MOST_ROWS and least > 0 and price <= public.left.atoms
-    prospect = _kept(public, start)
+    bought = certificates(public, start.name, confidence)
+    each, prospect = _each(loss), _kept(public, start)
+    price = sum(one.atoms for kind, one in each.items() if kind not in bought)
+    worth = certifiable(public, loss, confidence) and price <= public.left.atoms
     if SAMPLE not in bought and curator is not None and worth:
         wanted, prospect = _wanted(public, start, confidence)
         if public.shelf is not None and prospect is not None:
@@ -336,18 +287,45 @@ def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Los
     return Base(public, start.hypothesis, bought, confidence, prospect) if SAMPLE in bought else None
 
 
+def certificates(public: Public, name: str, confidence: float) -> dict[str, Measured]:
+    """What was certified of the guess with this name, by its kind."""
+    found = dict[str, Measured]()
+    for one in public.released():
+        if isinstance(one.question, Certificate) and _is_ours(one.question, name, confidence):
+            found.setdefault(one.question.kind, one)
+    return found
+
+
+def certifiable(public: Public, loss: Loss, confidence: float) -> bool:
+    """Whether a start can be certified for so much: by what is public before it is bought."""
+    if public.rows > MOST_ROWS or min(one.atoms for one in _each(loss).values()) <= 0:
+        return False
+    listed = sampled(public.domain, attributes(public.domain))
+    questions = sum(one.questions for one in listed)
+    return bool(listed) and _rank(questions, (one.scope for one in listed), public.domain, confidence) <= questions
+
+
+def _each(loss: Loss) -> dict[str, Loss]:
+    return {kind: Loss(loss.measure, int(loss.atoms * share)) for kind, share in SHARES.items()}
+
+
+def _rank(questions: int, scopes: Iterable[tuple[str, ...]], domain: Domain, confidence: float) -> int:
+    """Which error of a list about these attributes is bought."""
+    return Miss.of(of_the_base(confidence)).rank(questions, left_out(scopes, len(domain)))
+
+
 def _kept(public: Public, start: WarmStart) -> Prospect | None:
     """What whoever bought the certificate has kept of its second fit."""
     content = None if public.shelf is None else public.shelf.get(_KEPT, start.name)
     return None if content is None else Prospect.unpacked(content)
 
 
-def _is_ours(certificate: Certificate, start: WarmStart, confidence: float) -> bool:
+def _is_ours(certificate: Certificate, name: str, confidence: float) -> bool:
     """Whether a certificate is of this guess, and says as much as is made of it."""
     (rank, *more), questions = certificate.ranks, certificate.questions
     least = questions if certificate.kind == BOXES else Miss.of(of_the_base(confidence)).rank(questions)
     rows = [offset for _, offset in certificate.steps]
-    return certificate.base == start.name and not more and rank >= least and rows == sorted(rows)
+    return certificate.base == name and not more and rank >= least and rows == sorted(rows)
 
 
 def _wanted(public: Public, start: WarmStart, confidence: float) -> tuple[list[Certificate], Prospect | None]:
@@ -360,7 +338,7 @@ def _wanted(public: Public, start: WarmStart, confidence: float) -> tuple[list[C
 
     def share(kind: str, attributes: int, lists: Sequence[Conjunctions]) -> tuple[Certificate, Missed] | None:
         questions = sum(one.size for one in lists)
-        rank = miss.rank(questions, left_out(lists, len(domain))) if lists else 1
+        rank = _rank(questions, (one.names for one in lists), domain, confidence) if lists else 1
         if rank > questions:
             return None
         missed = Missed.of(lists, again, rows)

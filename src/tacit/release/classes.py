@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,8 @@ _SEED = 1
 _LISTED = 2**14  # sets of attributes
 _WORK = 2**31  # questions about a table, times its cells: a second or two
 _MATRIX = 2**25  # conditions on an attribute, times its values
+_OF_SHARE = 0.78  # of what a bar may miss: for questions that the share leaves out; the rest is for the noise
+_OF_SAMPLE = 0.01  # for a random list that is not like the class it was drawn from
 
 
 def attributes(domain: Domain) -> int:
@@ -63,32 +65,48 @@ def scopes(domain: Domain, most: int) -> list[list[tuple[str, ...]]]:
     return [of_size for of_size in found if of_size]
 
 
-def left_out(lists: Sequence[Conjunctions], attributes: int) -> float:
+def left_out(listed: Iterable[tuple[str, ...]], attributes: int) -> float:
     """What a list of m sets of attributes, drawn at random, allows for a question about another: 1/(m + 1).
 
     All m + 1 sets are as likely to be the one that was not drawn. The s-quantile of the errors of m of them is at least
     the quantile at s m/(m + 1) of all, so on average at most 1 - s + 1/(m + 1) of the last one's errors are above it.
     """
     allowed = 0.0
-    for k, m in Counter(len(names) for names in {one.names for one in lists}).items():
+    for k, m in Counter(map(len, set(listed))).items():
         if m == MOST_SCOPES or math.comb(attributes, k) > _LISTED:
             allowed = max(allowed, 1 / (m + 1))
     return allowed
 
 
-def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list[Conjunctions]:
-    """A public random list: as many questions of each number of attributes, each a range or a set of values."""
+class Sampled(NamedTuple):
+    """Some of a public random list: so many questions about these attributes, drawn from this seed."""
+
+    scope: tuple[str, ...]
+    questions: int
+    seed: tuple[int, int]
+
+
+def sampled(domain: Domain, most: int) -> list[Sampled]:
+    """What a public random list is made of: as many questions of each number of attributes."""
     by_size = scopes(domain, most)
-    found = list[Conjunctions]()
     if not by_size:  # every attribute has too many values
-        return found
+        return []
     # As many of each number of attributes, and few enough of the largest tables.
     of_each = min(SAMPLED // len(by_size), *(len(some) * _most(domain, some) for some in by_size))
-    for i, of_size in enumerate(by_size):
-        each = max(1, of_each // len(of_size))
-        for j, scope in enumerate(of_size):
-            rng = np.random.Generator(np.random.PCG64([_SEED, 1, i, j]))
-            found.append(_listed(hypothesis, rows, scope, [_random(domain[name], each, rng) for name in scope], True))
+    return [
+        Sampled(scope, max(1, of_each // len(of_size)), (i, j))
+        for i, of_size in enumerate(by_size)
+        for j, scope in enumerate(of_size)
+    ]
+
+
+def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list[Conjunctions]:
+    """A public random list: each question is about a range or a set of values of each attribute."""
+    found = list[Conjunctions]()
+    for scope, questions, seed in sampled(domain, most):
+        rng = np.random.Generator(np.random.PCG64([_SEED, 1, *seed]))
+        conditions = [_random(domain[name], questions, rng) for name in scope]
+        found.append(_listed(hypothesis, rows, scope, conditions, True))
     return found
 
 
@@ -290,3 +308,47 @@ def _noise(noise: Noise, size: int, rng: np.random.Generator) -> NDArray[np.floa
     if noise.kind == "laplace":
         return rng.laplace(0, noise.scale, size)
     return rng.normal(0, math.sqrt(variance(noise)), size)
+
+
+@dataclass(frozen=True)
+class Miss:
+    """How a bar's chance to be wrong is divided.
+
+    With probability 1 - noise - sample the bar is at least the error of a share of `share` of the class, and a question
+    drawn from the class is among these with that probability: (1 - noise - sample) * share >= confidence.
+    """
+
+    share: float
+    noise: float
+    sample: float
+
+    @classmethod
+    def of(cls, confidence: float) -> Miss:
+        share = 1 - _OF_SHARE * (1 - confidence)
+        both = 1 - confidence / share
+        return cls(share, both * (1 - _OF_SAMPLE), both * _OF_SAMPLE)
+
+    def rank(self, questions: int, left_out: float = 0.0) -> int:
+        """Which error of a random list, by rank, bounds the share of the class, but for the chance `sample`.
+
+        `left_out` is for lists of some sets of attributes only: see `classes.left_out`. A rank beyond the list: it is
+        too short to say so much.
+
+        Formula: the least r with questions * KL(r/questions || share + left_out) >= ln(1/sample).
+        Source: Hoeffding 1963, theorem 1, for independent draws of which each set of attributes has as many.
+        """
+        p = self.share + left_out
+        if p >= 1:
+            return questions + 1
+        low, high = math.ceil(p * questions), questions + 1
+        while low < high:
+            middle = (low + high) // 2
+            enough = middle <= questions and questions * _divergence(middle / questions, p) >= math.log(1 / self.sample)
+            low, high = (low, middle) if enough or middle > questions else (middle + 1, high)
+        return low
+
+
+def _divergence(a: float, p: float) -> float:
+    """KL(a || p) of two coins, a >= p."""
+    rest = (1 - a) * math.log((1 - a) / (1 - p)) if a < 1 else 0.0
+    return a * math.log(a / p) + rest

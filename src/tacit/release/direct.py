@@ -80,5 +80,5 @@ class Direct:
         return self._price
 
     @property
-    def set_aside(self) -> Loss:
+    def checking(self) -> Loss:
         return Loss(self._price.measure, 0)

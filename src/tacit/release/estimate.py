@@ -90,7 +90,7 @@ class Answerer(Protocol):
         ...
 
     def bought(self) -> bool:
-        """Whether the base is bought, or a part of it: the rest is bought then without being asked for."""
+        """Whether the base is bought, or a part of it."""
         ...
 
     def begin(self) -> Loss:
@@ -114,8 +114,8 @@ class Answerer(Protocol):
         ...
 
     @property
-    def set_aside(self) -> Loss:
-        """What is spent already and counts as part of the next answer's cost."""
+    def checking(self) -> Loss:
+        """What a new question costs that what is public answers well: a gate, where none is open to find that out."""
         ...
 
 

@@ -144,7 +144,7 @@ class NoisyHistogram:
         return left if left.atoms else self._public.whole  # it is never free: without anything left it is refused
 
     @property
-    def set_aside(self) -> Loss:
+    def checking(self) -> Loss:
         return Loss(self._public.total.measure, 0)
 
     def _read(self) -> Purchase | None:

@@ -23,16 +23,16 @@ from tacit.model.query import Query
 from tacit.model.request import Distance, Lens
 from tacit.model.statistic import Statistic
 from tacit.model.status import Extension
-from tacit.model.workload import Marginal, marginal
+from tacit.model.workload import Marginal
 from tacit.release.base import Base
 from tacit.release.estimate import Estimate, of_stored
 from tacit.release.hypothesis.fit import Progress
-from tacit.release.hypothesis.noisy_table import answer_from, half_width_within
+from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.knowledge import Guesses, Knowledge, TableStart
 from tacit.release.online_terms import Terms, farthest
 from tacit.release.public import Public, Unchecked, past
 from tacit.release.purchases import split
-from tacit.release.recall import Recall, buyer, expected_noise
+from tacit.release.recall import buyer, expected_noise, measure_around
 from tacit.release.settings import IterativeSettings
 from tacit.store.chain import Mark
 
@@ -103,10 +103,13 @@ class Online(Generic[K]):
         cores = [query.core for query in queries]
         waiting = list(dict.fromkeys(core for core, known in zip(cores, settled, strict=True) if known is None))
         bought: dict[Query | Statistic, Loss] = {}
+        checked: dict[Query | Statistic, Loss] = {}  # what was paid for a gate by questions that found none open
         while waiting:
             now = waiting[: self._at_once]
             guesses = self.knowledge.guess(now)
+            before = self._left
             gate = self._gate(guesses.floor)
+            checked[now[0]] = checked.get(now[0], self._nothing) + Loss(self._nothing.measure, before - self._left)
             try:
                 found = None if gate is None else gate.first_above(now, guesses.lenses)
             except InvalidQuery:
@@ -120,12 +123,16 @@ class Online(Generic[K]):
             if found is not None:
                 hard = now[easy]
                 told[hard], cost = self._buy(hard)
-                bought[hard] = cost + self.terms.gate_loss
                 self._catch_up()
+                before = self._left
+                self._open = self._next_gate(guesses.floor)
+                # A hard question pays for the next gate, so that easy ones after it are free.
+                bought[hard] = cost + Loss(cost.measure, before - self._left)
                 easy += 1
             waiting = waiting[easy:]
         estimates = [
-            known or self._dress(query, told[core], bought.pop(core, None))  # a query and its complement are paid once
+            # A query and its complement are paid once.
+            known or self._dress(query, told[core], bought.pop(core, None), checked.pop(core, self._nothing))
             for query, core, known in zip(queries, cores, settled, strict=True)
         ]
         if paid.atoms:  # the first question pays for the start
@@ -183,19 +190,21 @@ class Online(Generic[K]):
         questions = question.size(self._public.domain) if isinstance(question, Marginal) else 1
         ahead = self.ahead()
         after = max(0, self._public.left.atoms - ahead.atoms)
-        if after < self.terms.answer_loss.atoms:  # not even for what an open gate finds
-            return ahead
-        hits = (after + self.set_aside.atoms) // self.terms.each.atoms
-        return Loss(ahead.measure, ahead.atoms + min(questions, hits) * self.terms.each.atoms)
+        return Loss(ahead.measure, ahead.atoms + self._most_of(questions, after))
+
+    def _most_of(self, questions: int, left: int) -> int:
+        """What so many questions cost at most, in atoms, with so much left: all are hard, and have gates opened."""
+        each, answer = self.terms.each.atoms, self.terms.answer_loss.atoms
+        before = self.checking.atoms
+        if left < before + answer:
+            return 0  # no gate can be opened, or what an open one finds not be paid
+        hits = min(questions, 1 + (left - before - answer) // each)
+        cost = before + hits * each - self.terms.gate_loss.atoms
+        return cost + self.terms.gate_loss.atoms if left - cost >= each else cost
 
     @property
-    def set_aside(self) -> Loss:
-        """What is spent already and counts as part of the next hard answer's cost: the price of the gate that is open.
-
-        So answers can cost this much more than is left.
-        """
-        is_open = self._public.has_gate(OWNER)
-        return self.terms.gate_loss if is_open else Loss(self.terms.gate_loss.measure, 0)
+    def checking(self) -> Loss:
+        return self._nothing if self._public.has_gate(OWNER) else self.terms.gate_loss
 
     @property
     def hits_left(self) -> int:
@@ -245,14 +254,19 @@ class Online(Generic[K]):
         if gate is not None and self._left < self.terms.answer_loss.atoms:
             gate = None  # a hit could not be answered
         elif gate is None and self.hits_left > 0:
-            doublings = math.ceil(math.log2(max(1.0, self._public.entries / self._questions)))
-            threshold = self.terms.threshold(self._questions * 2**doublings) + floor
-            if self._curator is None:
-                return Unchecked()
-            gate = self._curator.open_gate(threshold, self.terms.gate_loss, owner=OWNER)
-            self._left -= gate.terms.atoms
+            gate = self._next_gate(floor) or Unchecked()
         if gate is None and self._halt:
             raise BudgetExhausted(f"All {self._hits:,} hard answers are used, and this session halts then.")
+        return gate
+
+    def _next_gate(self, floor: float) -> Gate | None:
+        """A new gate, while there is enough for it and for the answer that it may call for."""
+        if self._curator is None or self.hits_left < 1:
+            return None
+        doublings = math.ceil(math.log2(max(1.0, self._public.entries / self._questions)))
+        threshold = self.terms.threshold(self._questions * 2**doublings) + floor
+        gate = self._curator.open_gate(threshold, self.terms.gate_loss, owner=OWNER)
+        self._left -= gate.terms.atoms
         return gate
 
     def _tell(
@@ -308,12 +322,13 @@ class Online(Generic[K]):
         answer = buyer(self._public, self._curator).measure([hard], loss)[0]
         return answer, answer.cost
 
-    def _dress(self, query: Query | Statistic, stored: Measured | Told, cost: Loss | None) -> Estimate:
+    def _dress(self, query: Query | Statistic, stored: Measured | Told, cost: Loss | None, gate: Loss) -> Estimate:
+        """An answer with what was paid now: for itself if it was bought, and for a gate if it found none open."""
         estimate = of_stored(stored, query, self._public.rows, self.terms.confidence)
         if cost is not None:
-            return replace(estimate, facts=replace(estimate.facts, source="measured", cost=cost))
+            return replace(estimate, facts=replace(estimate.facts, source="measured", cost=cost + gate))
         if isinstance(stored, Told):
-            return replace(estimate, facts=replace(estimate.facts, source="hypothesis"))
+            return replace(estimate, facts=replace(estimate.facts, source="hypothesis", cost=gate))
         return estimate
 
     def _restart(self) -> None:
@@ -327,13 +342,25 @@ class Online(Generic[K]):
         self._limits: Spendable | None = None  # by the last look: they change by entries alone
         self._open = None
 
+    def _begin(self, *, buy: bool) -> Loss:
+        """Have the start, if there is one; what was paid for it."""
+        if self._start is None:
+            return self._nothing
+        before = self._start.taken
+        paid = self._start.make(buy=buy)
+        if self._read_to and self._start.taken > before:
+            # The budget was raised, and it was bought after others: they are learned after it, as in other processes.
+            self._restart()
+            self._start.make(buy=buy)
+        return paid
+
     def _catch_up(self, newest: Mark | None = None, *, buy: bool = True) -> Loss:
         """Learn what this or another process has bought since the last look: a fold over the ledger, in its order.
 
         What had to be paid to begin is returned. `newest` is the newest entry, where it is known.
         """
         try:
-            paid = self._nothing if self._start is None else self._start.make(buy=buy)
+            paid = self._begin(buy=buy)
             if newest is not None and newest.seq == self._read_to and self._limits is not None and not paid.atoms:
                 self.knowledge.learn((), newest.seq)  # voters are stirred by what was only told, too
                 self._left = self._limits.whole - newest.spent
@@ -350,32 +377,3 @@ class Online(Generic[K]):
         except BaseException:  # an interrupt may have cut an update in half: start over at the next question
             self._restart()
             raise
-
-
-def measure_around(
-    public: Public, curator: Curator | Recall, query: Query, loss: Loss, bar: Bar, note: str
-) -> tuple[Measured, Measured | Told]:
-    """The whole table of a query's attributes, for at most `loss`, and the query's answer from that table.
-
-    A table that was measured before with the same noise is read back for nothing: so a crash between the table and its
-    answer loses nothing, as whoever asks again finds the table, and the answer follows from it. `bar` is for that
-    noise: the caller works it out from `expected_noise`.
-    """
-    if query.is_constant or query.complement:
-        raise InvalidQuery("a table is measured around a query that depends on some attributes, not a complement.")
-    table = marginal(public.domain, *query.scope)
-    shape = public.domain.shape_of(query.scope)
-
-    def told(cells: NDArray[np.int64]) -> FreeAnswer:
-        value = answer_from(query, query.scope, cells.reshape(shape), public.rows)
-        return FreeAnswer(query, int(value), note, (bar,))
-
-    told(np.zeros(shape, dtype=np.int64))  # refuses widths and words that cannot be stored before anything is paid
-    with public.turn():
-        measured = curator.measure([table], loss)[0]
-        if measured.noise != expected_noise(public, table, loss):
-            raise InvalidQuery("the table was measured before with other noise, which the bar is not for.")
-        answer = public.find([query])[0]
-        if answer is None:
-            answer = public.tell([told(measured.values)])[0]
-    return measured, answer

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.errors import InvalidQuery
-from tacit.model.budget import Loss
+from tacit.model.budget import Loss, percent_of
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, Facts, joined, widest
 from tacit.model.query import Query
@@ -280,12 +280,16 @@ class Parts:
         atoms = sum(cost.atoms for cost in costs if cost is not None)
         known = not atoms  # before it is cut to what is left: where that is nothing, nothing can be bought
         if len(costs) > 1:
-            atoms = min(atoms, left.atoms + mechanism.set_aside.atoms)  # more than is left is never spent
+            atoms = min(atoms, left.atoms)  # more than is left is never spent
         alone = any(isinstance(need, RangesOf) or self._by_itself(need) is not None for need in wanted)
         if mechanism.learns and not alone:
             if known:
                 return DryRun(False, free, "all hard answers are used: it is free, and nothing is guaranteed")
-            return DryRun(False, Loss(free.measure, atoms), "free if what is public answers it well, else bought")
+            well = "free if what is public answers it well"
+            if mechanism.checking.atoms:
+                opened = percent_of(mechanism.checking, self._public.whole)
+                well = f"{opened} if what is public answers it well, to open the gate that finds that out"
+            return DryRun(False, Loss(free.measure, atoms), f"{well}, else bought")
         if known:
             return DryRun(True, free, "a release that was bought before tells it")
         new = sum(cost is not None for cost in costs)

@@ -246,6 +246,14 @@ class Public:
             if line.atoms and line.kind != "dropped":
                 yield self._purchased(line)
 
+    def open_gates(self) -> Iterator[Purchased]:
+        """The gates that are open: they are paid for, and no hard question was found yet."""
+        for line in self._lines.kept_intents():
+            entry = decode(line.kind, line.body)
+            if isinstance(entry, Intent) and _owner(entry) is not None:
+                cost = Loss(self.total.measure, line.atoms)
+                yield Purchased("gate", "a gate that is open", cost, Receipt(line.seq, line.hash))
+
     def latest(self, most: int, before: int, *, told: bool) -> Iterator[tuple[Purchased, Measured | Told | None]]:
         """The last purchases before an entry, newest first, and if wanted what was told for nothing; with answers."""
         found = 0

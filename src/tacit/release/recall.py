@@ -1,21 +1,27 @@
-"""What stands in the place of a curator where there are no data: what was bought before, read back."""
+"""What stands in the place of a curator where there are no data: what was bought before, read back.
+
+And purchases that go on from what was bought before, whoever sells.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from tacit.errors import NeedsData
+from tacit.errors import InvalidQuery, NeedsData
 from tacit.exact.charges import Charge, choice_terms, far_terms
 from tacit.model.budget import Loss
-from tacit.model.entry import Measured
+from tacit.model.entry import FreeAnswer, Measured, Told
+from tacit.model.facts import Bar
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.request import Candidate, Chosen, WorstOf, far
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Question, check
+from tacit.model.workload import Question, check, marginal
+from tacit.release.hypothesis.noisy_table import answer_from
 from tacit.release.public import Public
 from tacit.trusted.sensitivity import noise_of
 
@@ -74,3 +80,32 @@ def expected_noise(public: Public, question: Question, loss: Loss) -> Noise:
     """The noise that `loss` buys for a question, as the curator will draw it. It follows from what is public."""
     check(question, public.domain)
     return noise_of(question, public.domain, loss, public.rows_per_person)
+
+
+def measure_around(
+    public: Public, curator: Curator | Recall, query: Query, loss: Loss, bar: Bar, note: str
+) -> tuple[Measured, Measured | Told]:
+    """The whole table of a query's attributes, for at most `loss`, and the query's answer from that table.
+
+    A table that was measured before with the same noise is read back for nothing: so a crash between the table and its
+    answer loses nothing, as whoever asks again finds the table, and the answer follows from it. `bar` is for that
+    noise: the caller works it out from `expected_noise`.
+    """
+    if query.is_constant or query.complement:
+        raise InvalidQuery("a table is measured around a query that depends on some attributes, not a complement.")
+    table = marginal(public.domain, *query.scope)
+    shape = public.domain.shape_of(query.scope)
+
+    def told(cells: NDArray[np.int64]) -> FreeAnswer:
+        value = answer_from(query, query.scope, cells.reshape(shape), public.rows)
+        return FreeAnswer(query, int(value), note, (bar,))
+
+    told(np.zeros(shape, dtype=np.int64))  # refuses widths and words that cannot be stored before anything is paid
+    with public.turn():
+        measured = curator.measure([table], loss)[0]
+        if measured.noise != expected_noise(public, table, loss):
+            raise InvalidQuery("the table was measured before with other noise, which the bar is not for.")
+        answer = public.find([query])[0]
+        if answer is None:
+            answer = public.tell([told(measured.values)])[0]
+    return measured, answer

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -79,21 +79,45 @@ def warm_start(public: Public, curator: Curator | None, *, loss: Loss, progress:
 
 def recalled(public: Public, *, progress: Progress | None = None) -> WarmStart | None:
     """The start that was bought, folded from what was released; None where there is none, or only a part of one."""
+    begun = begun_with(public)
+    if begun is None or begun.left:
+        return None
+    fitted = kept_fit(
+        public,
+        "base",
+        begun.name(public),
+        lambda: fit_all(public.domain, begun.measured, public.rows, prior=public.prior, progress=progress),
+    )
+    bought = Loss(public.total.measure, sum(one.cost.atoms for one in begun.measured))
+    return WarmStart(fitted, begun.measured, bought, public.prior)
+
+
+class Begun(NamedTuple):
+    """What was bought of a start, in the order of a fit, how many purchases are still to come, and what was paid.
+
+    Tables that were bought before it are among what was measured; they were not paid for the start.
+    """
+
+    measured: tuple[Measured, ...]
+    left: int
+    paid: Loss
+
+    def name(self, public: Public) -> str:
+        """Which guess it is, once it is whole."""
+        return fit_name(self.measured, public.prior, mixture=public.domain.size > MAX_CELLS)
+
+
+def begun_with(public: Public) -> Begun | None:
+    """What was bought of a start, by its marks; None where none was begun."""
     released = {one.receipt.entry: one for one in public.released()}
     marks = [(one.start, one) for one in released.values() if one.start is not None]
-    if not marks or marks[-1][0].left:
+    if not marks:
         return None
     # Whoever goes on with a start that was cut short may name a table of others once more: it counts once.
     named = dict.fromkeys(entry for mark, _ in marks for entry in mark.beside if entry in released)
     together = sorted([*(released[entry] for entry in named), *(one for _, one in marks)], key=_place)
-    fitted = kept_fit(
-        public,
-        "base",
-        fit_name(together, public.prior, mixture=public.domain.size > MAX_CELLS),
-        lambda: fit_all(public.domain, together, public.rows, prior=public.prior, progress=progress),
-    )
-    bought = Loss(public.total.measure, sum(one.cost.atoms for one in together))
-    return WarmStart(fitted, tuple(together), bought, public.prior)
+    paid = Loss(public.total.measure, sum(one.cost.atoms for _, one in marks))
+    return Begun(tuple(together), marks[-1][0].left, paid)
 
 
 def kept_fit(public: Public, kind: str, name: str, fit: Callable[[], AnyFit]) -> AnyFit:
