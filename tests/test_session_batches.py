@@ -78,6 +78,7 @@ def test_past_free_answers_are_not_read_again(session: Session, monkeypatch: pyt
 
 
 def test_a_repeat_in_one_batch_is_a_repeat(session: Session) -> None:
+    session.ask_many(conjunctions(1, 99))  # which pays for the gate
     first, second = conjunctions(2, 3)
     answers = session.ask_many([first, second, first, ~first, first])
     assert [answer.source for answer in answers] == ["hypothesis", "hypothesis", "repeat", "hypothesis", "repeat"]

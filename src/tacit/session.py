@@ -92,11 +92,13 @@ class Session(Standing):
     @property
     def started(self) -> bool:
         """Whether nothing has to be bought any more before questions are asked: it was, or there is nothing to buy."""
-        if not self._is_started:  # once it is bought, it stays so
-            missing = self._mechanism.ahead().atoms
-            self._is_started = not missing and self._mechanism.bought()
-            return not missing
-        return True
+        if self._is_started:
+            return True
+        mechanism = self._mechanism
+        nothing_to_buy = not mechanism.ahead().atoms
+        # Once it is bought it stays so, but too little of a budget may become enough.
+        self._is_started = nothing_to_buy and (not (mechanism.knows or mechanism.everything) or mechanism.bought())
+        return nothing_to_buy
 
     def start(self) -> Started:
         """Buy what the answers start from, once: the largest purchase of most sessions. `base` says it before.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tacit.errors import NeedsData
@@ -156,11 +156,15 @@ class Standing(Questions):
     @property
     def history(self) -> History:
         """Everything bought so far, oldest first; gates that are open come last."""
-        return History(map(self._past, chain(self._public.purchases(), self._public.open_gates())))
+        return History([*map(self._past, self._public.purchases()), *self.open_gates()])
 
     def history_after(self, entry: int, most: int) -> History:
         """The next `most` purchases after an entry of the ledger, oldest first. No more than these are read."""
         return History(map(self._past, islice(self._public.purchases(entry, most), most)))
+
+    def open_gates(self) -> History:
+        """The gates that are open: they are paid for, and stand last in the history until a hard question is found."""
+        return History(map(self._past, self._public.open_gates()))
 
     def latest(
         self, most: int, *, before: int = 2**62, told: bool = False

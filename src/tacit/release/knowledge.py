@@ -106,7 +106,8 @@ class TableStart:
     ) -> None:
         self._public, self._curator, self._knowledge = public, curator, knowledge
         self._warm, self._sure = warm, sure
-        self._confidence, self._progress, self._made = confidence, progress, False
+        self._confidence, self._progress = confidence, progress
+        self.made = False  # whether all is ready, and nothing is left to do
         self.cost = self._nothing = Loss(warm.measure, 0)
         self._base: Base | None = None
         self._found: WarmStart | None = None
@@ -120,14 +121,14 @@ class TableStart:
     @property
     def base(self) -> Base | None:
         """What was bought and certified, here or in another process."""
-        if not self._made and self.bought():
+        if not self.made and self.bought():
             with suppress(InvalidQuery):  # a start that was cut off is made by whoever may buy the rest
                 self.make(buy=False)
         return self._base
 
     def ahead(self) -> Loss:
         """What it would cost at most if it were bought now; nothing if all of it was, or too little is left for it."""
-        return self._nothing if self._made or self._is_short() else self._missing().price
+        return self._nothing if self.made or self._is_short() else self._missing().price
 
     def bought(self) -> bool:
         """Whether it was bought, or a part of it."""
@@ -135,7 +136,7 @@ class TableStart:
 
     def make(self, *, buy: bool) -> Loss:
         """Have it ready for the first guess, buying what `ahead` says (or refusing to); what was paid."""
-        if self._made or self._is_short():
+        if self.made or self._is_short():
             return self._nothing
         before, found, missing = self._public.spent, self._found, self._missing()
         if found is None:
@@ -158,7 +159,7 @@ class TableStart:
         bought = [*found.measured, *(() if self._base is None else self._base.certificates)]
         self.cost = Loss(self._warm.measure, sum(one.cost.atoms for one in bought))
         # A start that was cut off before its certificate is made once more, by whoever may buy that.
-        self._made = buy or self._base is not None or not self._sure.atoms or self._curator is None
+        self.made = buy or self._base is not None or not self._sure.atoms or self._curator is None
         return self._public.spent - before
 
     def _is_short(self) -> bool:

@@ -109,7 +109,9 @@ class Online(Generic[K]):
             guesses = self.knowledge.guess(now)
             before = self._left
             gate = self._gate(guesses.floor)
-            checked[now[0]] = checked.get(now[0], self._nothing) + Loss(self._nothing.measure, before - self._left)
+            if self._left < before:
+                opened = Loss(self._nothing.measure, before - self._left)
+                checked[now[0]] = checked.get(now[0], self._nothing) + opened
             try:
                 found = None if gate is None else gate.first_above(now, guesses.lenses)
             except InvalidQuery:
@@ -342,15 +344,14 @@ class Online(Generic[K]):
         self._limits: Spendable | None = None  # by the last look: they change by entries alone
         self._open = None
 
-    def _begin(self, *, buy: bool) -> Loss:
-        """Have the start, if there is one; what was paid for it."""
-        if self._start is None:
-            return self._nothing
-        before = self._start.taken
-        paid = self._start.make(buy=buy)
-        if self._read_to and self._start.taken > before:
+    def _begin(self, start: TableStart, *, buy: bool) -> Loss:
+        """Have the start; what was paid for it."""
+        before = start.taken
+        paid = start.make(buy=buy)
+        if self._read_to and start.taken > before:
             # The budget was raised, and it was bought after others: they are learned after it, as in other processes.
             self._restart()
+            assert self._start is not None
             self._start.make(buy=buy)
         return paid
 
@@ -360,7 +361,7 @@ class Online(Generic[K]):
         What had to be paid to begin is returned. `newest` is the newest entry, where it is known.
         """
         try:
-            paid = self._begin(buy=buy)
+            paid = self._nothing if self._start is None or self._start.made else self._begin(self._start, buy=buy)
             if newest is not None and newest.seq == self._read_to and self._limits is not None and not paid.atoms:
                 self.knowledge.learn((), newest.seq)  # voters are stirred by what was only told, too
                 self._left = self._limits.whole - newest.spent

@@ -223,14 +223,16 @@ def budget(call: Call) -> replies.BudgetReply:
 
 
 def history(call: Call) -> replies.HistoryReply:
-    """What was bought so far, oldest first, after an entry of the ledger."""
+    """What was bought so far, oldest first, after an entry of the ledger; gates that are open end the last page."""
     after, limit = call.parameters["after"], call.parameters["limit"]
-    found = call.about.table(call.texts.get("block", "")).history_after(after, limit + 1)
+    session = call.about.table(call.texts.get("block", ""))
+    found = session.history_after(after, limit + 1)
+    last = len(found) <= limit
     page = [
         replies.HistoryLine(p.question, p.kind, p.cost.to_dict(), p.percent, p.receipt.entry, p.receipt.seal)
-        for p in found[:limit]
+        for p in (*found[:limit], *(session.open_gates() if last else ()))
     ]
-    return replies.HistoryReply(page, page[-1].entry if len(found) > limit else None)
+    return replies.HistoryReply(page, None if last else page[-1].entry)
 
 
 def published(call: Call) -> Response:
