@@ -82,7 +82,7 @@ BUDGETS = (
         "an answer says all that was spent while it was asked for",
         "release/online.py",
         "checked.get(now[0], self._nothing) + opened",
-        "self._nothing)",
+        "checked.get(now[0], self._nothing)",
         "test_session_sql.py::test_no_cost_is_above_what_was_foreseen_up_to_the_end_of_a_session_that_learns",
     ),
     plant(
