@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mutant import plant
 
+_BAR = "release/ranges/bar.py"
 _NOISE, _TABLE, _REJECTION, _BOUNDS = "trusted/noise.py", "exact/table.py", "exact/rejection.py", "exact/bounds.py"
 _OWN = "trusted/test_noise_arrays.py::test_every_entry_of_a_table_gets_noise_of_its_own"
 _SCALE = "trusted/test_noise_arrays.py::test_every_way_to_draw_is_asked_for_this_very_law"
@@ -201,5 +202,13 @@ NOISE = (
         "together = add_noise(np.concatenate([truths[k] for k in keys]), noise)",
         "together = np.concatenate([truths[k] for k in keys]) + add_noise(np.zeros(1, dtype=np.int64), noise)",
         "trusted/test_curator.py::test_questions_measured_together_have_noise_of_their_own",
+    ),
+    plant(
+        "bars of ranges by a continuous quantile",
+        "the bar of a range holds for noise that is whole numbers",
+        _BAR,
+        "found = min(float((back + deviations * wider(noise)).min()), math.sqrt(variance(noise) / miss))",
+        "found = _continuous(noise.kind, miss) * math.sqrt(variance(noise))",
+        "release/test_interval_bar.py::test_bars_hold_by_the_exact_law_of_integer_noise",
     ),
 )

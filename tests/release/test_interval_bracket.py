@@ -15,7 +15,7 @@ from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Query
 from tacit.model.workload import Product, Tree
-from tacit.release.ranges.band import single
+from tacit.release.ranges.bar import continuous
 from tacit.release.ranges.bracket import Places, brackets
 from tacit.release.ranges.nested_product import rectangles
 from tacit.release.ranges.rectangles import Rectangles, choose_product, least_squares, rectangle_variance, sums_of
@@ -82,7 +82,7 @@ def test_for_few_rows_bars_hold_and_are_much_narrower_than_those_of_least_square
         too_narrow.append(np.abs(answers.values - truth) > answers.errors / 8)
         widths.append(answers.errors)
     spread = rectangle_variance(product, sizes, low, end)
-    plain = single("laplace", 0.95) * np.sqrt(variance(Noise("laplace", scale)) * spread)
+    plain = continuous("laplace", 0.95) * np.sqrt(variance(Noise("laplace", scale)) * spread)
     assert np.mean(outside) <= 0.05
     assert np.mean(too_narrow) > 0.05
     assert np.mean(widths) < 0.7 * plain.mean()

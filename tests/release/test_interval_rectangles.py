@@ -14,9 +14,9 @@ from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
-from tacit.model.noise_law import Noise, variance
+from tacit.model.noise_law import Noise
 from tacit.model.workload import Product, Tree, check, leaves
-from tacit.release.ranges.band import single
+from tacit.release.ranges.bar import half_widths
 from tacit.release.ranges.rectangles import Rectangles, choose_product, least_squares, rectangle_variance
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import truth as strategy_truth
@@ -81,8 +81,8 @@ def test_without_noise_rectangles_are_true() -> None:
     expected = [table[0:5, 0:6].sum(), table[1:4, 2:5].sum(), table[4, 5]]
     np.testing.assert_allclose(answers.values, expected, atol=1e-6)
     low, end = [np.array([1]), np.array([2])], [np.array([4]), np.array([5])]
-    deviation = np.sqrt(variance(measured.noise) * rectangle_variance(Product(*PAIR), SIZES, low, end))
-    assert answers.errors[1] == np.floor(single("laplace", 0.95) * deviation[0])  # whole rows
+    bars = half_widths(measured.noise, rectangle_variance(Product(*PAIR), SIZES, low, end), 0.95)
+    assert answers.errors[1] == np.floor(bars[0])  # whole rows
     for bad in ((-1, 0), (0, -1), (5, 0), (0, 6)):
         with pytest.raises(InvalidQuery):
             found.counts(bad, (bad[0], bad[1]))

@@ -25,6 +25,7 @@ from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.workload import leaves
+from tacit.release.ranges.bar import half_widths
 from tacit.release.ranges.choice import About, choose
 from tacit.release.ranges.distribution import Distribution
 from tacit.trusted.noise import add_noise
@@ -116,12 +117,10 @@ def runs(measure: Measure, about: About, missing: bool, number: int, bins: int =
         np.array(found["raw"]),
         np.array(found["interval"]),
         said.half_width,
-        min(float(said.rows), math.floor(said.noise.scale * said._band.intervals + 1 + 1e-6)),
+        min(float(said.rows), math.floor(said._band.intervals + 1 + 1e-6)),
         np.array(found["q"]),
         np.array(found["rank"]),
-        np.array(
-            [said._bar * said._deviation * np.sqrt(said._rank_variance(s)[t]) for t, s in zip(at, SHARES, strict=True)]
-        ),
+        np.array([half_widths(noise, said._rank_variance(s)[t], 0.95) for t, s in zip(at, SHARES, strict=True)]),
         np.array(found["bars"]),
         np.array(found["mean"]),
     )

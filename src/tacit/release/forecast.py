@@ -25,7 +25,8 @@ from tacit.release.classes import Miss
 from tacit.release.histogram import everything
 from tacit.release.hypothesis.cell_weights import MAX_CELLS
 from tacit.release.hypothesis.mixture import MAX_VALUES
-from tacit.release.ranges.band import band, single
+from tacit.release.ranges.band import band
+from tacit.release.ranges.bar import half_widths
 from tacit.release.ranges.choice import intervals_of
 from tacit.release.ranges.decoder import Decoder
 from tacit.trusted.sensitivity import noise_of
@@ -106,9 +107,9 @@ def ranges(sizes: Sizes, strategy: Strategy, budget: Budget, questions: int) -> 
     assert isinstance(strategy, Tree | Convolution)
     domain, confidence = sizes.domain, sizes.confidence
     noise, decoder = noise_of(strategy, domain, total(budget), sizes.rows_per_person), Decoder(strategy, domain.size)
-    spread = math.sqrt(variance(noise) * float(decoder.interval_variance(*intervals_of(domain.size)).mean()))
-    law, at_once = Noise("gaussian", spread), noise.scale * band(decoder, noise.kind, confidence).intervals
-    bar = spread * single(noise.kind, confidence)
+    spread = float(decoder.interval_variance(*intervals_of(domain.size)).mean())
+    law, at_once = Noise("gaussian", math.sqrt(variance(noise) * spread)), band(decoder, noise, confidence).intervals
+    bar = float(half_widths(noise, spread, confidence, decoder.distinct))
     return Outlook(mean_size([law]), expected_largest([law], min(questions, domain.size)), bar, at_once)
 
 

@@ -31,7 +31,7 @@ def of_histogram(
         if not loss.atoms:
             return what, []
         noise = expected_noise(public, bought, loss)
-        at_once = noise.scale * band(Decoder(bought, cells), noise.kind, confidence).intervals
+        at_once = band(Decoder(bought, cells), noise, confidence).intervals
         return what, [Expected(at_once, f"all ranges at once ({sure})")]
     what = f"one noisy histogram of all {cells:,} combinations of values"
     if not loss.atoms:

@@ -1,7 +1,7 @@
-"""How wide error bars must be: for one interval, and for all of them at once. Public; anybody may call it.
+"""How wide a band must be that holds for all prefixes, or all intervals, at once. Public; anybody may call it.
 
-Widths follow from a plan, the kind of noise and a confidence. The largest error over a plan has no closed form, so it
-is simulated, with a public seed; no data are involved.
+Widths follow from a plan, the law of the noise and a confidence. The largest error over a plan has no closed form, so
+it is simulated, with a public seed; no data are involved.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.noise_law import NoiseKind
+from tacit.model.noise_law import Noise, NoiseKind
 from tacit.model.workload import Tree
+from tacit.release.ranges.bar import smoothed, wider
 from tacit.release.ranges.decoder import Decoder
 
 SEED = 1905  # of the simulation: public, and the same for everybody
@@ -25,22 +26,36 @@ _LONG = 2**15  # leaves beyond which a convolution's band is bounded instead: si
 
 @dataclass(frozen=True)
 class Band:
-    """Half widths, in units of the noise's scale, that hold at once for all prefixes, and for all intervals."""
+    """Half widths that hold at once for all prefixes, and for all intervals."""
 
     prefixes: float
     intervals: float
 
 
+def band(plan: Decoder, noise: Noise, confidence: float) -> Band:
+    """Half widths in rows that the errors of all prefixes (all intervals) stay within, with at least this probability.
+
+    As in `bar`, draws of integer noise are smoothed and compared with continuous ones. Its lemma holds for any convex
+    set that is symmetric about 0, so for all errors at once: independent draws with symmetric unimodal laws are a
+    mixture of boxes, and the volume that such a set shares with a box, cut at a height t of one draw, falls with |t|
+    (Brunn & Minkowski). The way back is that of one error, the first of those that are too large.
+    """
+    back, sure = smoothed(noise, confidence)
+    found = continuous_band(plan, noise.kind, sure)
+    scale = wider(noise) / (math.sqrt(2) if noise.kind == "laplace" else 1)
+    back *= math.sqrt(_largest_variance(plan))
+    return Band(scale * found.prefixes + back, scale * found.intervals + 2 * back)
+
+
 @lru_cache(maxsize=64)
-def band(plan: Decoder, kind: NoiseKind, confidence: float) -> Band:
-    """Half widths that the errors of all prefixes (all intervals) stay within, with at least this probability.
+def continuous_band(plan: Decoder, kind: NoiseKind, confidence: float) -> Band:
+    """The same for continuous noise, in units of its scale.
 
     Simulated: of r runs, the error of run k in order of size. A real release is one run more, so it is within that with
     probability k/(r+1); k is two standard deviations higher than that asks, so that the one seed in use is good enough.
     Bounded: for a confidence that r runs cannot show, and for long convolutions, by the sum of the chances of all
     prefixes, which is a little wider.
     """
-    _check(confidence)
     runs = min(_MOST, max(_FEWEST, _WORK // plan.answers))
     place = math.ceil((runs + 1) * confidence + 2 * math.sqrt(runs * confidence * (1 - confidence)))
     long = plan.leaves > _LONG and not isinstance(plan.strategy, Tree)
@@ -51,17 +66,10 @@ def band(plan: Decoder, kind: NoiseKind, confidence: float) -> Band:
     return Band(float(errors[0]), float(errors[1]))
 
 
-def single(kind: NoiseKind, confidence: float) -> float:
-    """How many standard deviations the error of one estimate stays within, with at least this probability.
-
-    A sum of many draws is close to normal. A sum of Laplace draws has heavier tails, but no heavier than one draw's by
-    itself, so the wider of the two is taken (checked by simulation, not proved; at 95% it is 2.12 instead of 1.96).
-    """
-    _check(confidence)
-    from scipy.special import erfcinv  # imported where it is needed: it takes a while
-
-    normal = math.sqrt(2) * float(erfcinv(1 - confidence))
-    return normal if kind == "gaussian" else max(normal, -math.log(1 - confidence) / math.sqrt(2))
+@lru_cache(maxsize=64)
+def _largest_variance(plan: Decoder) -> float:
+    """Of all prefixes, for noise of variance 1. An interval's deviation is at most twice a prefix's."""
+    return float(plan.interval_variance(0, np.arange(1, plan.leaves)).max(initial=0.0))
 
 
 def _largest(plan: Decoder, kind: NoiseKind, runs: int) -> NDArray[np.float64]:
@@ -113,8 +121,3 @@ def _bounded(plan: Decoder, kind: NoiseKind, confidence: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if chance(middle) <= 1 - confidence else (middle, high)
     return high
-
-
-def _check(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise ValueError(f"a confidence is above 0 and below 1, not {confidence!r}")

@@ -5,6 +5,7 @@ A `Decoder` is a strategy and the number of leaves it is over: all that is publi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,16 @@ class Decoder:
     def answers(self) -> int:
         """How many numbers are measured."""
         return sum(self.strategy.widths(self.leaves)) if isinstance(self.strategy, Tree) else self.leaves
+
+    @property
+    def distinct(self) -> float:
+        """At least the sum of squares of the different weights that the answers have in the count of an interval.
+
+        A single level has two: (1 - p)/w inside and -p/w outside, p the part of the leaves that lie inside. Of more
+        levels nothing is said, nor of a convolution, whose grid is fine.
+        """
+        weights = self.strategy.weights if isinstance(self.strategy, Tree) else ()
+        return 1 / weights[0] ** 2 if len(weights) == 1 else math.inf
 
     def prefixes(self, values: ArrayLike, total: float) -> Floats:
         """F(0) = 0, ..., F(leaves) = n by least squares, along the last axis; linear in the values and the total."""

@@ -23,7 +23,8 @@ from tacit.model.formula import middles_of
 from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Query
 from tacit.model.workload import Convolution, Tree, leaves
-from tacit.release.ranges.band import Band, band, single
+from tacit.release.ranges.band import Band, band
+from tacit.release.ranges.bar import half_widths
 from tacit.release.ranges.decoder import Decoder
 
 Floats = NDArray[np.float64]
@@ -101,14 +102,12 @@ class Distribution:
         self._raw = self.decoder.prefixes(measured.values, rows)
         # Whole numbers, as counts are: so a range is the same number in whichever form it is asked.
         self._prefixes = np.rint(self.decoder.likely(self._raw, variance(self.noise)))
-        self._deviation = math.sqrt(variance(self.noise))
-        self._bar = single(self.noise.kind, confidence)
 
     def at(self, confidence: float) -> Distribution:
         """This distribution with error bars of another confidence."""
         found = copy(self)
         found.__dict__.pop("_band", None)
-        found.confidence, found._bar = confidence, single(self.noise.kind, confidence)
+        found.confidence = confidence
         return found
 
     @property
@@ -151,8 +150,7 @@ class Distribution:
         """The bar of the least squares estimate, in grid steps."""
         weights = self._weights(query)
         assert weights is not None
-        deviation = self._deviation * math.sqrt(self._spread(weights / query.unit))
-        return single(self.noise.kind, confidence) * query.unit * deviation
+        return query.unit * self._bar(weights / query.unit, confidence)
 
     def reach(self, query: Query, shown: int, confidence: float) -> int:
         """How far the truth is from a value at most, in grid steps: as far as the least squares estimate, and its bar.
@@ -181,7 +179,7 @@ class Distribution:
     @property
     def half_width(self) -> float:
         """The half width of the band around all prefixes at once."""
-        return min(float(self.rows), math.floor(self.noise.scale * self._band.prefixes + 0.5 + _DUST))
+        return min(float(self.rows), math.floor(self._band.prefixes + 0.5 + _DUST))
 
     def quantile(self, share: float) -> Located:
         """The first bin by whose end at least this share of the rows (in bins) has come.
@@ -193,7 +191,7 @@ class Distribution:
         if not 0 < share < 1:
             raise InvalidQuery(f"a quantile is a share above 0 and below 1, not {share!r}.")
         raw = self._raw[: self.bins + 1] - share * self._raw[self.bins]
-        bar = self._bar * self._deviation * np.sqrt(self._rank_variance(share))
+        bar = half_widths(self.noise, self._rank_variance(share), self.confidence)
         return located(self.prefixes - share * self.prefixes[-1], raw - bar, raw + bar)
 
     def mean(self) -> Average:
@@ -209,16 +207,17 @@ class Distribution:
         weights = np.zeros(self.decoder.leaves)
         weights[: self.bins] = (middles - value) / inside
         moved = abs(float(weights @ (np.diff(self._prefixes) - np.diff(self._raw))))
-        error = self._bar * self._deviation * math.sqrt(self.decoder.functional_variance(weights)) + moved
-        return Average(value, min(error, widest), rounding)
+        bar = float(half_widths(self.noise, self.decoder.functional_variance(weights), self.confidence))
+        return Average(value, min(bar + moved, widest), rounding)
 
     @cached_property
     def _band(self) -> Band:
-        return band(self.decoder, self.noise.kind, self.confidence)
+        return band(self.decoder, self.noise, self.confidence)
 
     def _errors(self, values: Floats, low: NDArray[np.intp], end: NDArray[np.intp]) -> Floats:
         raw = self._raw[end] - self._raw[low]
-        bar = self._bar * self._deviation * np.sqrt(self.decoder.interval_variance(low, end))
+        spread = self.decoder.interval_variance(low, end)
+        bar = half_widths(self.noise, spread, self.confidence, self.decoder.distinct)
         return cut_errors(values, raw, bar, self.rows)
 
     def _weights(self, query: Query) -> NDArray[np.int64] | None:
@@ -229,13 +228,14 @@ class Distribution:
             return None
         return weights[: self.decoder.leaves]
 
-    def _spread(self, weights: Floats) -> float:
-        """The variance of a weighted sum of leaves, for noise of variance 1: an interval's, or its complement's."""
+    def _bar(self, weights: Floats, confidence: float) -> float:
+        """The bar of a weighted sum of leaves: of an interval's, or its complement's, as in `counts`."""
         for side in (weights, 1 - weights):
             inside = np.flatnonzero(side)
             if inside.size and inside[-1] - inside[0] + 1 == inside.size and (side[inside] == 1).all():
-                return float(self.decoder.interval_variance(int(inside[0]), int(inside[-1]) + 1))
-        return self.decoder.functional_variance(weights)
+                spread = self.decoder.interval_variance(int(inside[0]), int(inside[-1]) + 1)
+                return float(half_widths(self.noise, spread, confidence, self.decoder.distinct))
+        return float(half_widths(self.noise, self.decoder.functional_variance(weights), confidence))
 
     def _rank_variance(self, share: float) -> Floats:
         """The variance of F(t) - share * F(bins), t = 0 .. bins, from those of prefixes and of what lies above."""

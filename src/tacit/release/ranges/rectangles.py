@@ -22,7 +22,7 @@ from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.workload import Product, Tree, leaves
 from tacit.release.ranges import nested_product
-from tacit.release.ranges.band import single
+from tacit.release.ranges.bar import continuous, half_widths
 from tacit.release.ranges.bracket import Brackets, brackets
 from tacit.release.ranges.choice import falling, trees, weightings
 from tacit.release.ranges.distribution import Counts, cut_errors
@@ -106,7 +106,10 @@ class Rectangles:
     def _bar(self, low: Places, end: Places, confidence: float) -> Floats:
         """The bar of the least squares estimate."""
         spread = rectangle_variance(self._product, self._leaves, low, end)
-        return single(self.noise.kind, confidence) * np.sqrt(variance(self.noise) * spread)
+        # Pairs of leaves alone have two weights, inside and outside, as in `Decoder.distinct`.
+        weights = self._product.weights
+        distinct = 1 / weights[0] ** 2 if len(weights) == 1 else math.inf
+        return half_widths(self.noise, spread, confidence, distinct)
 
     def _sides(self, query: Query) -> tuple[Places, Places, bool] | None:
         """The leaves that a rectangle starts with and ends before, and whether the query is its complement."""
@@ -220,7 +223,7 @@ def _width(product: Product, sizes: tuple[int, int], signal: float = math.inf) -
     With no end of rows nothing is rounded: then it is the bar of least squares.
     """
     low, end = nested_product.rectangles(sizes)
-    noise = single("laplace", 0.95) * math.sqrt(2) * sum(product.weights)
+    noise = continuous("laplace", 0.95) * math.sqrt(2) * sum(product.weights)
 
     def bars(low: Places, end: Places) -> Floats:
         return noise * np.sqrt(rectangle_variance(product, sizes, low, end))
