@@ -174,6 +174,22 @@ BUDGETS = (
         "test_continuation.py::test_pure_pieces_cost_no_more_one_by_one_than_their_sum_does",
     ),
     plant(
+        "published entries that are limited one by one",
+        "reading a published file takes work by its size",
+        "public/work.py",
+        "        self.left -= steps\n",
+        "",
+        "test_published_work.py::test_all_entries_together_take_no_more_steps_than_a_file_may",
+    ),
+    plant(
+        "wide counts that are hashed before they are counted",
+        "no work is done for a published entry that is beyond the limit",
+        "public/counts.py",
+        "        if weights > MOST_READ:\n            return None\n",
+        "",
+        "test_published_work.py::test_a_wide_count_that_could_not_be_read_again_is_not_waved_through",
+    ),
+    plant(
         "a published ledger that names another before it",
         "published files of two ledgers name each other",
         "public/check.py",

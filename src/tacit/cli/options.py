@@ -57,6 +57,11 @@ published_option = click.option(
     metavar="FILE",
     help="Answer from a file that `tacit publish` wrote, instead of --config: free, and without the data.",
 )
+unlimited_option = click.option(
+    "--unlimited",
+    is_flag=True,
+    help="Read also a published file that is far more work than others of its size. For files of people you trust.",
+)
 server_options = (
     click.option("--server", metavar="URL", help="Ask a server, like https://tacit.example.org, instead of --config."),
     click.option(
@@ -87,6 +92,7 @@ class Options:
     as_json: bool = False
     accept_rollback: str | None = None
     published: str | None = None
+    unlimited: bool = False
     start: bool = False
     units: bool = False
     block: str | None = None
@@ -104,6 +110,8 @@ def _as_record(*options: Callable[[Command], Command]) -> Callable[[Command], Co
         @wraps(command)
         def call(**given: Any) -> Any:
             shared = {name: given.pop(name) for name in names if name in given}
+            if shared.get("unlimited") and shared["published"] is None:
+                raise click.UsageError("--unlimited is for --published.")
             return command(Options(**shared), **given)
 
         made: Command = call
@@ -118,9 +126,11 @@ block_option = click.option("--block", metavar="LABEL", help="Of a series of blo
 _ALL = json_option, rollback_option, block_option
 # Of commands about a table or a server; a table or a published file; any of the three; and of those that ask.
 publisher_options = _as_record(config_anywhere, *_ALL, *server_options)
-analyst_options = _as_record(config_anywhere, *_ALL, published_option, units_option)
-reader_options = _as_record(config_anywhere, *_ALL, published_option, units_option, *server_options)
-asker_options = _as_record(config_option, *_ALL, published_option, start_option, units_option, *server_options)
+analyst_options = _as_record(config_anywhere, *_ALL, published_option, unlimited_option, units_option)
+reader_options = _as_record(config_anywhere, *_ALL, published_option, unlimited_option, units_option, *server_options)
+asker_options = _as_record(
+    config_option, *_ALL, published_option, unlimited_option, start_option, units_option, *server_options
+)
 
 
 def check_dry_run(accept_rollback: str | None, *, start: bool = False) -> None:
@@ -182,7 +192,7 @@ def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]
         from tacit.public import read
 
         with waiting("Reading what was published"):
-            session = read(options.published)
+            session = read(options.published, unlimited=options.unlimited)
     with session, _telling(session):
         yield session
 

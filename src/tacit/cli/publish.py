@@ -21,6 +21,7 @@ from tacit.cli.options import (
     publisher_options,
     reached,
     reader_options,
+    unlimited_option,
     writing,
 )
 from tacit.cli.show import console, escape, print_grid, print_json, say, show, waiting
@@ -170,8 +171,16 @@ def report(options: Options, output: str, title: str | None, force: bool) -> Non
 @click.option("--config", "-c", metavar="CONFIG", help="Also check that the owner's ledger begins with this file.")
 @click.option("--receipt", type=(int, str), metavar="ENTRY SEAL", help="Also check that the file holds this receipt.")
 @click.option("--anchor", metavar="ANCHOR", help="Where the anchor of a ledger is, if not where it is by default.")
+@unlimited_option
 @json_option
-def verify(file: str, config: str | None, receipt: tuple[int, str] | None, anchor: str | None, as_json: bool) -> None:
+def verify(
+    file: str,
+    config: str | None,
+    receipt: tuple[int, str] | None,
+    anchor: str | None,
+    unlimited: bool,
+    as_json: bool,
+) -> None:
     """Check a FILE that `tacit publish` wrote, or a whole ledger.
 
     Every hash, running total and price in the file is worked out again, and so is the hypothesis that its answers lead
@@ -189,8 +198,10 @@ def verify(file: str, config: str | None, receipt: tuple[int, str] | None, ancho
     from tacit.owner.inspection import inspect, is_ledger
 
     if is_ledger(Path(file)):
-        if config is not None or receipt is not None:
-            raise click.UsageError("--config and --receipt are for what was published; a ledger is checked by itself.")
+        if config is not None or receipt is not None or unlimited:
+            raise click.UsageError(
+                "--config, --receipt and --unlimited are for what was published; a ledger is checked by itself."
+            )
         with waiting("Deriving it again"):
             ledger = inspect(Path(file), None if anchor is None else Path(anchor))
         show(ledger.to_dict(), as_json, partial(_print_verified, file, ledger))
@@ -203,7 +214,7 @@ def verify(file: str, config: str | None, receipt: tuple[int, str] | None, ancho
         nullcontext() if config is None else opened(Options(config), without_data=True) as session,
         waiting("Deriving it again"),
     ):
-        found = check(file, receipt=given, session=session)
+        found = check(file, receipt=given, session=session, unlimited=unlimited)
     show(found.to_dict(), as_json, partial(_print_verified, file, found))
 
 

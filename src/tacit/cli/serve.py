@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tacit.cli.options import json_option
+from tacit.cli.options import json_option, unlimited_option
 from tacit.cli.show import escape, print_grid, say, show
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _keys = click.option("--keys", default="tacit.keys", show_default=True, metavar=
 @click.argument("configs", nargs=-1)
 @click.option("--published", is_flag=True, help="The files are published ones: no data, no keys, nothing is bought.")
 @click.option("--owner-url", default="", metavar="URL", help="With --published: the server that has the data.")
+@unlimited_option
 @click.option("--config", "-c", "more", multiple=True, metavar="CONFIG", help="The same as CONFIG by its place.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0 takes any free port.")
@@ -43,6 +44,7 @@ def serve(
     configs: tuple[str, ...],
     published: bool,
     owner_url: str,
+    unlimited: bool,
     more: tuple[str, ...],
     host: str,
     port: int,
@@ -73,13 +75,15 @@ def serve(
         raise click.UsageError("what is published is for everybody: --published takes no --keys.")
     if owner_url and not published:
         raise click.UsageError("--owner-url is for --published.")
+    if unlimited and not published:
+        raise click.UsageError("--unlimited is for --published.")
     if published and not files:
         raise click.UsageError("--published needs the files: tacit serve --published people.json.")
     with suppress(KeyboardInterrupt):  # which is how it ends
         if published:
             from tacit.serve import serve_published
 
-            run = partial(serve_published, files, host, port, owner_url=owner_url)
+            run = partial(serve_published, files, host, port, owner_url=owner_url, unlimited=unlimited)
         else:
             from tacit.serve import serve as serve_data
 

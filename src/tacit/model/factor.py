@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -32,6 +32,8 @@ _MOST_IN_RUNS = MAX_BINS + 2  # cells: the values of the widest attribute, and w
 _HEX = re.compile("[0-9a-f]+")
 _RUN = b"\x00", b"\x01"
 _BITS = bytes.maketrans(b"01", b"".join(_RUN))
+_PIECE = 2**16  # cells of a run that are hashed at once
+_PIECES = bytes(_PIECE), b"\x01" * _PIECE
 _BYTE = np.dtype(np.uint8).str
 TYPES: dict[int, type[np.integer[Any]]] = {1: np.uint8, GRID: np.int32}  # of the canonical form, by its grid
 
@@ -165,20 +167,45 @@ def irreducible(factor: Factor) -> list[Factor]:
     """
     if factor.unit > 1 or len(factor.scope) < 2:
         return [factor]
-    axes, total = range(len(factor.scope)), int(np.count_nonzero(factor.weights))
-    if _hang_together(factor.weights):  # the search below takes many times as long, and announcing it few characters
+    weights = _longest_innermost(factor.weights)
+    if _hang_together(weights):  # the search below takes many times as long, and announcing it few characters
         return [factor]
+    axes, total, onto = range(weights.ndim), int(np.count_nonzero(weights)), _projections(weights)
     for size in range(1, len(axes) // 2 + 1):
         for some in combinations(axes, size):
             rest = tuple(axis for axis in axes if axis not in some)
-            onto_some, onto_rest = (factor.weights.max(axis=axis) for axis in (rest, some))
-            if np.count_nonzero(onto_some) * np.count_nonzero(onto_rest) == total:
+            if np.count_nonzero(onto(some)) * np.count_nonzero(onto(rest)) == total:
                 return [
                     part
-                    for kept, weights in ((some, onto_some), (rest, onto_rest))
-                    for part in irreducible(unchecked(tuple(factor.scope[a] for a in kept), weights, 1))
+                    for kept in (some, rest)
+                    for part in irreducible(unchecked(tuple(factor.scope[a] for a in kept), onto(kept), 1))
                 ]
     return [factor]
+
+
+def _longest_innermost(weights: Weights) -> Weights:
+    """The same table, in memory with its longest axis innermost: sums along many short axes take a hundredth so."""
+    order = np.argsort(weights.shape, kind="stable")
+    return np.ascontiguousarray(weights.transpose(order)).transpose(np.argsort(order))
+
+
+def _projections(weights: Weights) -> Callable[[tuple[int, ...]], Weights]:
+    """Projects a 0/1 table onto some of its axes: which of their values are met together by anything.
+
+    Each projection is made of one with a single axis more, and kept: all 2^d of them together look at little more than
+    Π (n_i + 1) cells, and not at all cells 2^d times.
+    """
+    axes = tuple(range(weights.ndim))
+    known = {axes: weights}
+
+    def onto(kept: tuple[int, ...]) -> Weights:
+        if kept not in known:
+            gone = min((axis for axis in axes if axis not in kept), key=lambda axis: weights.shape[axis])
+            wider = tuple(sorted((*kept, gone)))
+            known[kept] = onto(wider).max(axis=wider.index(gone))
+        return known[kept]
+
+    return onto
 
 
 def _hang_together(weights: Weights) -> bool:
@@ -224,20 +251,40 @@ def sealed_digits(name: str, size: int, digits: str) -> tuple[bytes, bool] | Non
 
 def sealed_runs(name: str, size: int, runs: Sequence[int]) -> tuple[bytes, bool] | None:
     """As `sealed_digits`, of a condition that is written in runs."""
+    alone = alone_in_runs(size, runs)
+    return None if alone is None else (b"".join(sealed_in_pieces(name, size, runs)), alone)
+
+
+def alone_in_runs(size: int, runs: Sequence[int]) -> bool | None:
+    """Whether a condition on so many values may stand by itself, by its runs; None of what `sealed_runs` has none."""
     first, *others = runs
     whole = first >= 0 and min(others, default=0) > 0 and first + sum(others) == size
-    edges = len(others) - (first == 0)
-    if not whole or size < _WIDE or edges > size // _PER_RUN:
+    edges, met = len(others) - (first == 0), sum(runs[1::2])
+    if not whole or size < _WIDE or edges > size // _PER_RUN or not 0 < met < size:
         return None
-    return _sealed(name, b"".join(_RUN[i % 2] * length for i, length in enumerate(runs)))
+    return _is_canonical(met, size, first == 0)
+
+
+def sealed_in_pieces(name: str, size: int, runs: Sequence[int]) -> Iterator[bytes]:
+    """What `sealed_runs` says of a condition, in pieces that are short, however many values it is about."""
+    yield _header((name,), 1, (size,), _BYTE)
+    for place, length in enumerate(runs):
+        piece = _PIECES[place % 2]
+        for _ in range(length // _PIECE):
+            yield piece
+        yield piece[: length % _PIECE]
 
 
 def _sealed(name: str, weights: bytes) -> tuple[bytes, bool] | None:
     met, size = weights.count(1), len(weights)
     if not 0 < met < size:
         return None
-    alone = 2 * met < size or (2 * met == size and not weights[0])  # it is not `turned`
-    return _header((name,), 1, (size,), _BYTE) + weights, alone
+    return _header((name,), 1, (size,), _BYTE) + weights, _is_canonical(met, size, bool(weights[0]))
+
+
+def _is_canonical(met: int, size: int, first: bool) -> bool:
+    """Whether a lone condition that so many values meet, perhaps the first of them, is not `turned`."""
+    return 2 * met < size or (2 * met == size and not first)
 
 
 @lru_cache(maxsize=4096)

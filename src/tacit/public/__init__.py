@@ -77,23 +77,25 @@ def header(session: Session) -> Header:
     )
 
 
-def read(path: str | Path) -> Session:
+def read(path: str | Path, *, unlimited: bool = False) -> Session:
     """A session that answers from a published file alone, free forever, with the hypothesis that was published.
 
     What was answered before is answered the same: value, error bar and receipt. What follows from it is worked out as
     where the data are. Answers of a hypothesis that a gate would have to check have no error bar here, and say so.
     What would have to be bought is refused with `NeedsData`.
 
+    unlimited: check also a file that is much more work than others of its size. It is for files of people you trust.
+
     >>> tacit.read("survey.tacit.jsonl").ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")   # doctest: +SKIP
     """
-    return opened(sound(Path(path)))
+    return opened(sound(Path(path), unlimited=unlimited))
 
 
-def sound(path: Path) -> Contents:
+def sound(path: Path, *, unlimited: bool = False) -> Contents:
     """What a file says, once everything in it was checked."""
     with no_collection():
         found = file.load(path)
-        check(path, found)
+        check(path, found, unlimited=unlimited)
     return found
 
 
@@ -200,16 +202,19 @@ class Verified:
         )
 
 
-def verify(path: str | Path, *, receipt: Receipt | None = None, session: Session | None = None) -> Verified:
+def verify(
+    path: str | Path, *, receipt: Receipt | None = None, session: Session | None = None, unlimited: bool = False
+) -> Verified:
     """Derive a published file again: every hash, every running total, every price, and the hypothesis.
 
     receipt: one that an analyst was given; refused unless the file holds that entry with that seal.
     session: the owner's open one; refused unless its ledger begins with this very file.
+    unlimited: as for `read`.
 
     Raises, naming the first entry that is wrong.
     """
     path = Path(path)
-    found = sound(path)
+    found = sound(path, unlimited=unlimited)
     terms, lines = found.header, found.lines
     seals = {0: terms.origin} | {line.seq: line.hash for line in lines}
     if receipt is not None and seals.get(receipt.entry) != receipt.seal:

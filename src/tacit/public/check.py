@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from tacit.errors import InvalidBudget, InvalidQuery, LedgerError, TacitError
+from tacit.errors import ConfigError, InvalidBudget, InvalidQuery, LedgerError, TacitError
 from tacit.exact.price import Sensitivity, carried, gate_price, price, raised_to, threshold_of, values_price
 from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
@@ -49,6 +49,7 @@ from tacit.model.workload import check as check_question
 from tacit.public.counts import CountJudge
 from tacit.public.file import Contents
 from tacit.public.lines import HASH, PublishedLines, refuse
+from tacit.public.work import NEXT_KEY, TooMuch, Work, steps_of
 from tacit.store.chain import Line, Mark, Override, State, follow
 from tacit.trusted.rules import step
 from tacit.trusted.sensitivity import sensitivity
@@ -62,13 +63,16 @@ def _price(noise: Noise, moves: Sensitivity, people: int, grid: int, measure: Me
     return price(noise, moves.times(people), grid, measure)
 
 
-def check(path: Path, found: Contents) -> None:
-    """Derive the chain, the running total and every price again. Refuses the file, naming the first bad entry."""
+def check(path: Path, found: Contents, *, unlimited: bool = False) -> None:
+    """Derive the chain, the running total and every price again. Refuses the file, naming the first bad entry.
+
+    It also refuses one whose entries are more work than those of a file of its size may be, unless it is `unlimited`.
+    """
     declared = Declared(found.domain, found.header.rows, found.header.rows_per_person, found.header.total)
     rules = partial(step, total=declared.total.atoms, continues=found.header.continues is not None)
     at, state = Mark(0, found.header.origin, 0), State(0, {})
     aside, raising = found.header.aside or 0.0, list[Line]()
-    entries = _Entries(declared, aside)
+    entries = _Entries(declared, aside, Work(found.size, unlimited=unlimited))
     try:
         for part in found.lines.parts() if isinstance(found.lines, PublishedLines) else [found.lines]:
             lines = cast(Sequence[Line], part)  # what is written has the same fields
@@ -83,6 +87,11 @@ def check(path: Path, found: Contents) -> None:
         raised_to(found.header.budget, declared.total, decisions(raising), aside=aside)
     except (LedgerError, InvalidBudget) as error:
         refuse(path, error.sentence.rstrip("."))
+    except TooMuch as error:
+        raise ConfigError(
+            f"{path.name} is more work to check than a file of its size may be: {error}. "
+            "Whoever trusts its maker reads it with unlimited=True, or --unlimited."
+        ) from None
     if not found.sealed:  # said last, so that an edited entry is named
         refuse(path, "it was changed: its entries follow from one another, and its last line is not the digest of all")
 
@@ -90,13 +99,13 @@ def check(path: Path, found: Contents) -> None:
 class _Entries:
     """Judges entries in their order. `aside` is the part of delta that was kept for discovered values."""
 
-    def __init__(self, public: Declared, aside: float) -> None:
-        self._public, self._aside = public, aside
+    def __init__(self, public: Declared, aside: float, work: Work) -> None:
+        self._public, self._aside, self._work = public, aside, work
         # Among how many an intent shares its delta, and how many there were.
         self._shared = dict[int, tuple[int, int]]()
         self._intents, self._keyed, self._keys = dict[int, _Intended](), set[int](), set[str]()
         self._unpaid = dict[int, int]()  # what of a settled intent no outcome was charged
-        self._counts = CountJudge(public)
+        self._counts = CountJudge(public, work)
 
     def check(self, lines: Sequence[Line]) -> None:
         right = self._counts.judged(lines)
@@ -136,9 +145,10 @@ class _Entries:
             self._unpaid[line.intent] = self._unpaid.get(line.intent, reserved) - line.atoms
 
     def _judge(self, line: Line) -> Entry:
+        self._work.take(line.seq, steps_of(line, self._public.domain))
         try:
             entry = _entry(line)
-            _judge(line, entry, self._public, self._intents, self._keyed)
+            _judge(line, entry, self._public, self._intents, self._keyed, self._work)
             if isinstance(entry, Found):
                 _found(entry, line, self._public, self._aside, self._shared)
             if isinstance(entry, Override | Carried):
@@ -192,7 +202,9 @@ def _entry(line: Line) -> Entry:
     return entry
 
 
-def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _Intended], keyed: set[int]) -> None:
+def _judge(
+    line: Line, entry: Entry, public: Declared, intents: Mapping[int, _Intended], keyed: set[int], work: Work
+) -> None:
     """Refuse an entry that does not belong to its line, or is not charged its price."""
     outcome = not isinstance(entry, Intent | Override | LaterTerms | Limit)
     _need(outcome or (line.key is None and line.intent is None), "only outcomes have keys and intents")
@@ -210,10 +222,10 @@ def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _In
         case Intent(purpose):
             _words(purpose, _MOST_WORDS, "its purpose")
         case Measurement():
-            _measured(entry, line, public)
+            _measured(entry, line, public, work)
         case Discovered(rows=rows):
             _need(type(rows) is int and 1 <= rows < 2**42, "its number of rows is none")
-            _measured(entry.measured, line, public._replace(domain=entry.domain), entry.key)
+            _measured(entry.measured, line, public._replace(domain=entry.domain), work, entry.key)
         case Carried(ledger, number, seal, spent):
             _need(type(number) is int and number >= 1, "it does not name the entry that it goes on from")
             _need(HASH.fullmatch(ledger) is not None and HASH.fullmatch(seal) is not None, "its seal is none")
@@ -275,12 +287,13 @@ def _found(entry: Found, line: Line, public: Declared, aside: float, shared: dic
     shared[line.intent] = among, told + 1
 
 
-def _measured(entry: Measurement, line: Line, public: Declared, known: str = "") -> None:
+def _measured(entry: Measurement, line: Line, public: Declared, work: Work, known: str = "") -> None:
     question = _asked(entry.question, public.domain)
     known = known or key(question)
     for _ in range(MOST_BESIDE):  # a measurement may be kept beside others of the same question
         if line.key == known:
             break
+        work.take(line.seq, NEXT_KEY)
         known = beside(known)
     _need(line.key == known, "its key is not that of its question")
     if _registered(question):

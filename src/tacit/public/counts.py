@@ -7,7 +7,8 @@ right, and says what is wrong with it. So everything here may be narrower than t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from msgspec import MsgspecError, Struct
@@ -15,14 +16,15 @@ from msgspec.json import Decoder, Encoder, decode
 
 from tacit.errors import TacitError
 from tacit.exact.price import Sensitivity, price
-from tacit.model.factor import sealed_digits, sealed_runs
+from tacit.model.factor import alone_in_runs, sealed_digits, sealed_in_pieces, sealed_runs
 from tacit.model.noise_law import Noise
-from tacit.model.query import KEYED, query_key
+from tacit.model.query import KEYED, MOST_READ, query_key
 from tacit.model.request import Declared
+from tacit.public.work import HASHED, MADE, Work
 from tacit.store.chain import Line
 
 _KEPT = 2**24  # characters and bytes of texts that are remembered: many questions share theirs
-_WIDEST = 2**16  # values of an attribute: few characters may announce many, and a question has up to 256 of them
+_WIDEST = 2**16  # values of a condition that is made: few characters may announce many, 256 times in a question
 _DIGITS = 4098  # characters of the weights of one condition, quotes included
 _MOST_WORDS = 2**16  # characters of a note
 _LEAST, _MOST = 1e-3, 1e15  # between which msgspec spells a number as `canonical` does
@@ -32,9 +34,9 @@ _LONG = 2**63  # whole numbers are of 64 bits
 _BEFORE, _BETWEEN, _AFTER = '"factors":[{"scope":["', '},{"scope":["', '}],"kind":"query"}'
 _NONE = '"factors":[],"kind":"query"}'
 _WHOLE = "(0|-?[1-9][0-9]{0,17})"  # below 2^63 in size
-_NAMED = re.compile(r'([ !#-\[\]-~]+)"\],"shape":\[([1-9][0-9]{0,6})\],"unit":1')
+_NAMED = re.compile(r'([ !#-\[\]-~]+)"\],"shape":\[([1-9][0-9]{0,7})\],"unit":1')
 _WEIGHTS = ',"weights":'
-_RUNS = re.compile(r"\[(0|[1-9][0-9]{0,6})(,[1-9][0-9]{0,6})+\]")
+_RUNS = re.compile(r"\[(0|[1-9][0-9]{0,7})(,[1-9][0-9]{0,7})+\]")
 
 
 class WrittenNoise(Struct, forbid_unknown_fields=True, gc=False):
@@ -70,11 +72,19 @@ class ToldCount(Struct, forbid_unknown_fields=True, gc=False):
     told: int
 
 
+class Runs(NamedTuple):
+    """What a condition on a wide attribute adds to the key of a question, not made: it has a byte for each value."""
+
+    name: str
+    size: int
+    lengths: list[int]
+
+
 class Condition(NamedTuple):
     """A factor that is a condition on one attribute: some of its values meet it, others do not."""
 
     name: str
-    sealed: bytes  # what it adds to the key of a question
+    sealed: bytes | Runs  # what it adds to the key of a question
     alone: bool  # whether it is in its canonical orientation, where it is the only one
 
 
@@ -105,8 +115,9 @@ _encoder = Encoder()
 class CountJudge:
     """Judges the counts among lines, about what was declared."""
 
-    def __init__(self, public: Declared) -> None:
-        self._public = public
+    def __init__(self, public: Declared, work: Work) -> None:
+        self._public, self._work = public, work
+        self._wide = max(public.domain.sizes.values(), default=0) > _WIDEST
         self._beginnings: dict[str, dict[str, CountedBody]] = {kind: {} for kind in _FORMS}
         self._conditions = dict[str, Condition]()
         self._attributes = dict[str, tuple[str, int]]()
@@ -130,14 +141,31 @@ class CountJudge:
         begun = self._beginnings[kind].get(start) or self._beginning(kind, start)
         if begun is None or begun.atoms != line.atoms or _FORMS[kind].ends.fullmatch(end) is None:
             return False
-        before, alone, seals = "", True, [begun.sealed]
+        before, alone, seals = "", True, list[bytes | Runs]([begun.sealed])
         for text in factors.split(_BETWEEN):
             one = self._conditions.get(text) or self._condition(text)
             if one is None or one[0] <= before:
                 return False
             before, sealed, alone = one  # at once: names are read at thrice the price, and there are many of them
             seals.append(sealed)
-        return (alone or len(seals) > 2) and line.key == query_key(b"".join(seals))
+        if not alone and len(seals) == 2:
+            return False
+        # Joined, they are hashed at once: it takes half as long, and nearly every count is such a one.
+        if self._wide:
+            return line.key is not None and line.key == self._hashed(line, seals)
+        return line.key == query_key(b"".join(seals))  # type: ignore[arg-type]
+
+    def _hashed(self, line: Line, seals: Sequence[bytes | Runs]) -> str | None:
+        """The key of a question with conditions on wide attributes, which are never made; None where it has too many.
+
+        At most as many as one that can be read again: `Query.from_dict` says what is wrong with others.
+        """
+        weights = sum([one.size if isinstance(one, Runs) else len(one) for one in seals[1:]])
+        if weights > MOST_READ:
+            return None
+        # What was measured is read again later, and may be kept.
+        self._work.take(line.seq, weights * (MADE if line.kind == "measured" else HASHED))
+        return query_key(b"", chain.from_iterable(map(_pieces, seals)))
 
     def _beginning(self, kind: str, start: str) -> CountedBody | None:
         """What stands before the conditions of a body, if it is what this kind begins with, in its one spelling."""
@@ -171,20 +199,22 @@ class CountJudge:
         attribute = self._attributes.get(about) or self._attribute(about)
         if attribute is None or len(weights) > _DIGITS:
             return None
+        found: tuple[bytes | Runs, bool] | None = None
         if weights[:1] == weights[-1:] == '"':
             found = sealed_digits(*attribute, weights[1:-1])
-        else:
-            found = sealed_runs(*attribute, decode(weights)) if _RUNS.fullmatch(weights) else None
+        elif _RUNS.fullmatch(weights):
+            runs = decode(weights)
+            found = _unmade(*attribute, runs) if attribute[1] > _WIDEST else sealed_runs(*attribute, runs)
         if found is None:
             return None
-        self._remember(len(text) + len(found[0]))
+        self._remember(len(text) + (len(found[0]) if isinstance(found[0], bytes) else 8 * len(weights)))
         self._conditions[text] = one = Condition(attribute[0], *found)
         return one
 
     def _attribute(self, text: str) -> tuple[str, int] | None:
         """The attribute of a condition and how many values it has, by what is written before its weights."""
         found = _NAMED.fullmatch(text)
-        if found is None or int(found[2]) > _WIDEST or self._public.domain.sizes.get(found[1]) != int(found[2]):
+        if found is None or self._public.domain.sizes.get(found[1]) != int(found[2]):
             return None
         self._attributes[text] = attribute = found[1], int(found[2])
         return attribute
@@ -207,6 +237,16 @@ class CountJudge:
             return price(Noise(kind, scale), moves, 1, self._public.total.measure).atoms  # type: ignore[arg-type]
         except (ValueError, TacitError):
             return None
+
+
+def _unmade(name: str, size: int, runs: list[int]) -> tuple[Runs, bool] | None:
+    """A condition on a wide attribute, and whether it may stand by itself; None of what is none."""
+    alone = alone_in_runs(size, runs)
+    return None if alone is None else (Runs(name, size, runs), alone)
+
+
+def _pieces(sealed: bytes | Runs) -> Iterable[bytes]:
+    return sealed_in_pieces(*sealed) if isinstance(sealed, Runs) else (sealed,)
 
 
 def _plain(text: str) -> bool:

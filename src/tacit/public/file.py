@@ -101,6 +101,7 @@ class Contents:
     domain: Domain
     choice: Choice
     lines: Sequence[Line]
+    size: int  # bytes of the file
     hashed: Future[Hashed]  # while the entries are read: it takes a processor of its own
 
     @property
@@ -171,7 +172,7 @@ def _load(path: Path, text: bytes | mmap.mmap) -> Contents:
     thread = ThreadPoolExecutor(1)
     hashed = thread.submit(_hashed, text, int(starts[last]))
     thread.shutdown(wait=False)
-    return Contents(*found, PublishedLines(path, text, starts[1 : last + 1]), hashed)
+    return Contents(*found, PublishedLines(path, text, starts[1 : last + 1]), len(text), hashed)
 
 
 def _hashed(text: bytes | mmap.mmap, last: int) -> Hashed:

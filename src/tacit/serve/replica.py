@@ -31,13 +31,14 @@ class Replica(ServedData):
     _known: dict[str, Answers]  # plain counts that were asked before, by their keys
 
     @classmethod
-    def open(cls, name: str, path: Path, elsewhere: str = "") -> Replica:
+    def open(cls, name: str, path: Path, elsewhere: str = "", *, unlimited: bool = False) -> Replica:
         """Read and check a file, and work out what its answers start from: before the first question, not at it.
 
         elsewhere: the address of the server that has the data.
+        unlimited: as for `tacit.read`.
         """
         check_name(name)
-        found = sound(path)
+        found = sound(path, unlimited=unlimited)
         session = opened(found)
         with suppress(NeedsData):  # published before its start, or while that was being bought
             session.arrays()

@@ -100,6 +100,7 @@ def serve_published(
     tls_key: str | Path | None = None,
     *,
     owner_url: str = "",
+    unlimited: bool = False,
     insecure: bool = False,
     hosts: Sequence[str] | None = None,
     limits: Limits | None = None,
@@ -113,6 +114,7 @@ def serve_published(
 
     files: published files; each is called like its file up to the first dot, or as the mapping says.
     owner_url: the address of the server that has the data.
+    unlimited: take also files that are much more work than others of their size, as `tacit.read` does.
     The rest is as in `serve`.
     """
     _check_installed()
@@ -131,7 +133,7 @@ def serve_published(
 
         datasets: dict[str, ServedData] = {}
         for name, path in named.items():
-            datasets[name] = Replica.open(name, path, owner_url)
+            datasets[name] = Replica.open(name, path, owner_url, unlimited=unlimited)
             undo.callback(datasets[name].close)
         return datasets, None
 
