@@ -97,7 +97,7 @@ def test_among_no_rows_there_is_no_quantile(tmp_path: Path, mechanism: str) -> N
         women, men = listed(session, "SELECT sex, MEDIAN(age) FROM data WHERE sex = 'F' GROUP BY sex").listed
         assert women.errors[0] is not None
         assert math.isnan(men.values[0])  # NULL, as in SQL
-        assert men.errors == (None,)
+        assert men.errors == (0,)  # for certain
         few = listed(session, "SELECT region, MEDIAN(age) FROM data WHERE sex = 'F' GROUP BY region").listed
         assert [row.errors[0] is None for row in few] == [False, False, True]  # nobody knows whether there is one
 

@@ -87,6 +87,10 @@ class AnswerLine(Struct, kw_only=True):
     interval: Annotated[list[Any], Meta(min_length=2, max_length=2)] | UnsetType | None = UNSET
     shape: Annotated[list[int], Meta(description="How many values each attribute of a table has.")] | UnsetType = UNSET
     along: Annotated[str, Meta(description="The attribute whose values follow one another.")] | UnsetType = UNSET
+    ruled_out: (
+        Annotated[list[int], Meta(description="Rows of a table, from 0, that its condition leaves empty: 0 exactly.")]
+        | UnsetType
+    ) = UNSET
     start: Annotated[Number, Meta(description="Where the first step of a curve begins.")] | UnsetType = UNSET
     ends: Annotated[list[Number], Meta(description="Where each step ends.")] | UnsetType = UNSET
     dated: Annotated[bool, Meta(description="Whether start and ends are days.")] | UnsetType = UNSET

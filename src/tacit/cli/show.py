@@ -163,8 +163,9 @@ def _print_table(table: Table, to: Console) -> None:
     grid.add_column("" if table.error is None else f"± {table.error:,.0f}", no_wrap=True)
     most = max(float(table.values.max()) + (table.error or 0.0), 1.0)
     left_out = table.values.size - MOST_ROWS
-    for (labels, value), _ in zip(table.rows(), range(MOST_ROWS), strict=False):
-        bar = f"[{colour(table)}]{error_bar(value, table.error, most)}[/]"
+    shown = zip(table.rows(), table.errors.flat, range(MOST_ROWS), strict=False)
+    for (labels, value), error, _ in shown:
+        bar = f"[{colour(table)}]{error_bar(value, None if table.error is None else error, most)}[/]"
         grid.add_row(*map(escape, labels), f"{value:,.0f}", bar)
     to.print(grid, soft_wrap=False, style=None if table.says != "nothing" else "bright_black")
     if left_out > 0:

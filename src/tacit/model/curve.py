@@ -14,6 +14,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.expression import count
+from tacit.model.possible import possible
 from tacit.model.query import Query
 from tacit.model.values import Days, Value
 from tacit.model.workload import marginal
@@ -46,6 +47,8 @@ class Quantile:
             raise InvalidQuery(f"{self.name} has no order, so it has no quantiles.")
         _check_ordered(domain, self.name)
         marginal(domain, self.name, where=self.where)  # refuses a condition that no row meets
+        if not possible(self.where, [self.name], [domain[self.name].size])[: domain[self.name].bins].any():
+            raise InvalidQuery(f"no row that meets the condition has a value of {self.name}, so it has no quantiles.")
 
     def check_number(self, domain: Domain) -> None:
         """Refuse dates, whose bins have no number in their middle."""

@@ -18,6 +18,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.factor import GRID, MAX_TABLE
 from tacit.model.facts import joined
+from tacit.model.possible import possible
 from tacit.model.query import Query
 from tacit.model.values import Days, Listed
 
@@ -90,7 +91,7 @@ class Middles:
         if attribute.size > MAX_TABLE:
             raise InvalidQuery(f"{name} has {attribute.size:,} values; at most {MAX_TABLE:,} can be weighed.")
         values, rounding = _middles(name, attribute)
-        allowed = _possible(where, name, attribute.size)[: attribute.bins]
+        allowed = possible(where, [name], [attribute.size])[: attribute.bins]
         return cls(domain, name, where, np.where(allowed, values, np.nan), rounding)
 
     @property
@@ -184,15 +185,3 @@ def _middles(name: str, attribute: Attribute) -> tuple[Floats, float]:
     if isinstance(attribute.values, Days):
         raise InvalidQuery(f"{name} has dates, which have a median but no sum and no mean.")
     return middles_of(attribute)[:2]
-
-
-def _possible(where: Query, name: str, size: int) -> NDArray[np.bool_]:
-    """Which values of an attribute a row that meets the condition can have (all, where that is not plain to see)."""
-    if where.is_constant:
-        return np.full(size, where.is_everyone)
-    factor = next((factor for factor in where.factors if name in factor.scope), None)
-    if factor is None or (where.complement and len(where.factors) > 1):
-        return np.ones(size, dtype=np.bool_)
-    weights = factor.flipped().weights if where.complement else factor.weights
-    others = tuple(axis for axis, other in enumerate(factor.scope) if other != name)
-    return np.asarray(weights.max(axis=others) > 0)

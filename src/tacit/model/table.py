@@ -34,6 +34,13 @@ class Table(Answered):
     facts: Facts
     limits: Limits = ANY  # of each cell; the cells add up to no more than the upper one
     along: str | None = None  # the attribute whose values follow one another, as blocks do
+    ruled_out: NDArray[np.bool_] | None = None  # the cells that the condition leaves no row for: 0 exactly
+
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """How far each cell can be off: `error`, and 0 where the condition leaves no row; infinite without a bar."""
+        error = np.full(self.values.shape, np.inf if self.error is None else self.error)
+        return error if self.ruled_out is None else np.where(self.ruled_out, 0.0, error)
 
     @property
     def says(self) -> Says:
@@ -43,7 +50,8 @@ class Table(Answered):
         """
         if np.maximum(self.values, 0).sum() > (1 + SHARP) * self.limits[1]:
             return "nothing"
-        return says(float(np.median(self.values)), self.error, self.limits)
+        open_ones = self.values if self.ruled_out is None or self.ruled_out.all() else self.values[~self.ruled_out]
+        return says(float(np.median(open_ones)), self.error, self.limits)
 
     def rows(self) -> Iterator[tuple[tuple[str, ...], float]]:
         """Each combination of labels with its value, the last attribute fastest."""
@@ -60,6 +68,7 @@ class Table(Answered):
         rows = [[*labels, value] for labels, value in self.rows()]
         sizes: dict[str, Any] = {"shape": list(self.values.shape), "limits": ends(self.limits)}
         sizes |= {} if self.along is None else {"along": self.along}
+        sizes |= {} if self.ruled_out is None else {"ruled_out": np.flatnonzero(self.ruled_out).tolist()}
         return {"columns": [*self.names, "value"], "rows": rows, "error": self.error, **sizes, "says": self.says}
 
     def frame(self) -> Frame:
@@ -67,7 +76,8 @@ class Table(Answered):
         places = np.indices(self.values.shape).reshape(len(self.names), -1)
         axes = zip(self.names, self.labels, places, strict=True)
         labels = [FrameColumn(name, "text", values, place) for name, values, place in axes]
-        errors = FrameColumn("error", "real", [self.error], np.zeros(self.values.size, dtype=np.intp))
+        certain = np.zeros(self.values.shape) if self.ruled_out is None else self.ruled_out
+        errors = FrameColumn("error", "real", [self.error, 0.0], certain.ravel().astype(np.intp))
         return Frame((*labels, FrameColumn("value", "real", self.values.ravel()), errors))
 
     def chart(self) -> Chart:
@@ -96,7 +106,10 @@ class Table(Answered):
 
 @dataclass(frozen=True)
 class Row:
-    """One row: the labels of its group, its values, and the error bar of each; None where nothing is guaranteed."""
+    """One row: the labels of its group, its values, and the error bar of each; None where nothing is guaranteed.
+
+    A value that is NULL for certain, such as the mean of a group that no row can be in, has a bar of 0.
+    """
 
     labels: tuple[str, ...]
     values: tuple[float, ...]
@@ -120,9 +133,15 @@ class Listing(Answered):
 
     @property
     def says(self) -> Says:
-        """What the value in the middle says, as in `Answer`: at least half of the values say as much."""
-        said = (zip(self.words(row), self._bare, strict=True) for row in self.listed)
-        words = sorted((word for row in said for word, bare in row if not bare), key=_LEAST_FIRST.index)
+        """What the value in the middle says, as in `Answer`: at least half of the values say as much.
+
+        Of a group that no row can be in, NULL is all there is to say, and does not count.
+        """
+        said = (zip(self.words(row), self._bare, row.values, row.errors, strict=True) for row in self.listed)
+        words = sorted(
+            (word for row in said for word, bare, value, error in row if not bare and not _surely_null(value, error)),
+            key=_LEAST_FIRST.index,
+        )
         return words[len(words) // 2] if words else "sharp"
 
     @property
@@ -293,6 +312,11 @@ def left_out(rows: int) -> list[str]:
 def _null(value: float) -> float | None:
     """NULL, which is no number, as None."""
     return None if value != value else value
+
+
+def _surely_null(value: float, error: float | None) -> bool:
+    """Whether there is certainly no value: a bar of 0 around none."""
+    return value != value and error == 0
 
 
 def _with_bar(value: float, error: float | None, word: Says, bare: bool) -> str:

@@ -31,6 +31,7 @@ from tacit.model.block import column_of_blocks
 from tacit.model.derivation import identity
 from tacit.model.facts import joined
 from tacit.model.formula import Figure, Weighed
+from tacit.model.possible import possible
 from tacit.model.query import Query
 from tacit.model.status import Expected
 from tacit.model.table import Answers, Table
@@ -141,7 +142,14 @@ def _table(text: str, ask: Crosstab, found: Found, setting: Setting) -> Table:
     estimate = found[need]
     assert isinstance(estimate, TableEstimate)
     values = np.ascontiguousarray(estimate.values.transpose([ask.table.names.index(name) for name in ask.names]))
-    return Table(text, ask.names, labels, values, estimate.facts, (0, setting.rows), along)
+    ruled_out = ~possible(ask.where, ask.names, values.shape)
+    if not ruled_out.any():
+        return Table(text, ask.names, labels, values, estimate.facts, (0, setting.rows), along)
+    # What the condition rules out has noise in a table that was bought whole.
+    said = f"the condition leaves no row for {ruled_out.sum():,} of {ruled_out.size:,} groups, which are 0 exactly"
+    facts = replace(estimate.facts, note=joined((estimate.facts.note, said)))
+    values = np.where(ruled_out, 0, values)
+    return Table(text, ask.names, labels, values, facts, (0, setting.rows), along, ruled_out)
 
 
 # -- statements -------------------------------------------------------------------------------------------------------

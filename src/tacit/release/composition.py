@@ -8,14 +8,16 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.ask import Aggregate, GroupBy
 from tacit.model.facts import EXACT, Facts
-from tacit.model.formula import Figure, Weighed
+from tacit.model.formula import Figure, Formula, Weighed
 from tacit.model.noise_law import quantile_of_sum
+from tacit.model.possible import possible
 from tacit.model.query import Query
-from tacit.model.workload import Marginal, marginal
+from tacit.model.workload import MAX_ANSWERS, Marginal, marginal
 from tacit.release.estimate import TableEstimate
 from tacit.release.evidence import (
     FEW,
@@ -55,9 +57,16 @@ class _Column(NamedTuple):
 def figures(
     ask: Aggregate, groups: tuple[GroupBy, ...], found: Found, setting: Setting, *, at_once: bool = False
 ) -> Composed:
-    """The figures of an aggregate. With `at_once`, the bars of a part hold for all groups at once, and not for each."""
+    """The figures of an aggregate. With `at_once`, the bars of a part hold for all groups at once, and not for each.
+
+    What is declared says all about a group that no row of the condition can be in.
+    """
     formula = ask.formula
-    columns = [_column(part, groups, found, setting, at_once=at_once) for part in formula.parts]
+    opened = [_open(part, groups, setting) for part in formula.parts]
+    columns = [
+        _column(part, groups, found, setting, some, at_once=at_once)
+        for part, some in zip(formula.parts, opened, strict=True)
+    ]
     asked = [needs_of(part, groups, setting) for part in formula.parts]
     unknown = noisy(ask, groups, found, setting)
     # The bar of a sum over blocks may be less sure than the session is.
@@ -68,6 +77,9 @@ def figures(
     figures = [formula.put_together(row, setting.rows) for row in rows]
     if confidence <= 0:
         figures = [Figure(figure.value, None) for figure in figures]
+    if groups and opened:
+        nobody, some = _of_nobody(formula, setting.rows), np.any(opened, axis=0).tolist()
+        figures = [figure if inside else nobody for figure, inside in zip(figures, some, strict=True)]
     unsure = formula.doubt if any(figure.error is None for figure in figures) else ""
     needs = [one for need in asked for one in ([need] if isinstance(need, Marginal) else need)]
     facts = facts_of(needs, found, confidence, setting, formula.note, unsure)
@@ -86,14 +98,53 @@ def _exact(need: list[Query] | Marginal, found: Found) -> bool:
     return all(bars and bars[0].about == EXACT for bars in parts)
 
 
-def _column(part: Weighed, groups: tuple[GroupBy, ...], found: Found, setting: Setting, *, at_once: bool) -> _Column:
+def _of_nobody(formula: Formula, rows: int) -> Figure:
+    """The value of a group that no row can be in, which is public: NULL, where it would be divided by their number."""
+    value, error = formula.put_together([Figure(0.0, 0.0)] * len(formula.parts), rows)
+    return Figure(math.nan if error is None else value, 0.0)
+
+
+def _open(part: Weighed, groups: tuple[GroupBy, ...], setting: Setting) -> NDArray[np.bool_]:
+    """For each group whether a row in it can count at all, by the condition and what is declared."""
+    domain, names = setting.domain, [group.name for group in groups]
+    order = list(dict.fromkeys([*names, part.name])) if part.name else names
+    weighed = bool(part.name) and not part.also and domain.size_of(order) <= MAX_ANSWERS
+    order = order if weighed else names
+    found = possible(part.where, order, domain.shape_of(order))
+    if weighed:
+        found = found & (np.reshape(part.weights, [-1 if name == part.name else 1 for name in order]) > 0)
+    for axis, group in enumerate(groups):
+        found = np.logical_or.reduceat(found, [one.start for one in group.parts(domain)], axis=axis)
+    return found.any(axis=tuple(range(len(names), found.ndim))).ravel()
+
+
+def _column(
+    part: Weighed,
+    groups: tuple[GroupBy, ...],
+    found: Found,
+    setting: Setting,
+    opened: NDArray[np.bool_],
+    *,
+    at_once: bool,
+) -> _Column:
+    """A part for each group; `opened` says in which of them a row can count."""
+    told = _told(part, groups, found, setting, int(opened.sum()), at_once=at_once)
+    if not groups:
+        return told
+    some = zip(told.figures, opened.tolist(), strict=True)
+    return told._replace(figures=[figure if inside else Figure(0.0, 0.0) for figure, inside in some])
+
+
+def _told(
+    part: Weighed, groups: tuple[GroupBy, ...], found: Found, setting: Setting, many: int, *, at_once: bool
+) -> _Column:
     need = needs_of(part, groups, setting)
     if isinstance(need, Marginal):
         table = found[need]
         assert isinstance(table, TableEstimate)
         plain = not part.name and all(group.width is None for group in groups)
         if plain or table.read is None or _size(groups, setting) > MAX_SEPARATE:
-            sums = _from_table(part, groups, need, table, setting, at_once=at_once)
+            sums = _from_table(part, groups, need, table, setting, many if at_once else None)
             return _Column(sums, setting.confidence if at_once else least_sure([table.facts], setting))
         # Every sum of cells has the answer that its own question has.
         need = _of_each(part, groups, setting)
@@ -137,19 +188,26 @@ def _of_each(part: Weighed, groups: tuple[GroupBy, ...], setting: Setting) -> li
 
 
 def _from_table(
-    part: Weighed, groups: tuple[GroupBy, ...], need: Marginal, table: TableEstimate, setting: Setting, *, at_once: bool
+    part: Weighed,
+    groups: tuple[GroupBy, ...],
+    need: Marginal,
+    table: TableEstimate,
+    setting: Setting,
+    many: int | None,
 ) -> list[Figure]:
+    """Sums of a table's cells, one for each group. The bars hold for `many` groups at once, or each by itself."""
     # Of m bars that fail with a chance of 1/m of what is allowed each, one fails with a chance of all of it, at most.
-    sure = 1 - (1 - setting.confidence) / (_size(groups, setting) if at_once else 1)
+    sure = 1 - (1 - setting.confidence) / max(1, many or 1)
     names = [group.name for group in groups]
     beyond = bool(part.name) and part.name not in names
     order = [*names, part.name] if beyond else names
     cells = table.values.transpose([need.names.index(name) for name in order]).astype(np.float64)
+    cells = np.where(possible(part.where, order, cells.shape), cells, 0.0)  # the others hold noise alone
     if not part.name and all(group.width is None for group in groups):
         error = None if table.facts.width is None else float(table.facts.width)
-        if at_once and table.noise is not None:
+        if many is not None and table.noise is not None:
             error = float(quantile_of_sum(table.noise, table.draws, sure))
-        elif at_once:
+        elif many is not None:
             error = held_for_all(table.facts.bars)
         return [Figure(value, error) for value in cells.ravel().tolist()]
     assert table.noise is not None

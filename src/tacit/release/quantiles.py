@@ -19,6 +19,7 @@ from tacit.model.ask import GroupBy, Quantile
 from tacit.model.facts import Facts
 from tacit.model.formula import bounds_of
 from tacit.model.noise_law import Noise
+from tacit.model.possible import possible
 from tacit.model.query import Query
 from tacit.model.span import Spans
 from tacit.model.workload import marginal
@@ -43,9 +44,13 @@ from tacit.release.evidence import (
 from tacit.release.ranges.distribution import Located, located
 from tacit.release.ranges.rectangles import Rectangles
 
+Bins = NDArray[np.intp]
+
 
 class Ranks(NamedTuple):
     """The cumulative counts before each bin and after the last, the bars of their ranks, and the bar of the last count.
+
+    Of those bins alone that a row of the condition can be in; where there is none, nobody has a quantile, for certain.
 
     A rank is F(t) - q * F(end). The bin that truly holds the quantile stays in the interval if two bars hold: that of
     the rank before it and that of the rank at its end. They do at the `confidence`. From one table the ranks' noise is
@@ -57,11 +62,22 @@ class Ranks(NamedTuple):
     bars: Floats
     last: float
     confidence: float
+    bins: Bins
+
+    @property
+    def nobody(self) -> bool:
+        return not self.bins.size
 
     def located(self, q: float) -> Located:
         """The bin that holds a quantile, the first and the last that could."""
+        if self.nobody:
+            return Located(0, 0, 0)
         rank = self.counts - q * self.counts[-1]
-        return located(rank, rank - self.bars, rank + self.bars)
+        at = located(rank, rank - self.bars, rank + self.bars)
+        return Located(*(int(self.bins[one]) for one in (at.bin, at.first, at.last)))
+
+
+NOBODY = Ranks(np.zeros(1), np.zeros(1), 0.0, 1.0, np.zeros(0, dtype=np.intp))  # of a group that no row can be in
 
 
 def cumulative(ask: Quantile, setting: Setting, group: Sequence[Query] = ()) -> tuple[Query, ...]:
@@ -86,7 +102,7 @@ def needs_of(ask: Quantile, setting: Setting) -> tuple[Need, ...]:
 
 
 def quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> QuantileAnswer:
-    label, bins = setting.domain[ask.name].label, setting.domain[ask.name].bins
+    label, bins = setting.domain[ask.name].label, _bins(ask, (), setting)[0]
     released = release_of(ask.name, ask.share, found) if ask.from_ranges else None
     if released is not None:
         assert not isinstance(released.ranges, Rectangles)
@@ -95,50 +111,65 @@ def quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> Quanti
         ranks, facts = _ranks(ask, found, setting)
         at = ranks.located(ask.q)
     places = label(at.bin), label(at.first), label(at.last)
-    return QuantileAnswer(text, ask.q, *places, facts, (label(0), label(bins - 1)))
+    return QuantileAnswer(text, ask.q, *places, facts, (label(int(bins[0])), label(int(bins[-1]))))
 
 
 def _ranks(ask: Quantile, found: Found, setting: Setting) -> tuple[Ranks, Facts]:
     """The ranks under a condition, and the facts."""
+    bins = _bins(ask, (), setting)[0]
     needs: tuple[Need, ...] = once(cumulative(ask, setting)) if ask.from_ranges else needs_of(ask, setting)
     table = found[needs[0]]
     if isinstance(table, TableEstimate) and table.noise is not None:
-        ranks, facts = _of_table(ask, table.values, table.noise, table.draws, setting), table.facts
+        ranks, facts = _of_table(ask, table.values, table.noise, table.draws, bins, setting), table.facts
     else:
         counts = cumulative(ask, setting)
         if isinstance(table, TableEstimate) and table.read is not None:
             found = {**found, **{query: table.read(query) for query in counts}}
-        ranks = _of_counts(ask, counts, found, setting)
+        ranks = _of_counts(ask, counts, found, bins, setting)
         facts = facts_of(needs, found, ranks.confidence, setting)
     return ranks, with_widest(facts, ranks.bars.tolist(), needs, found)
 
 
-def _of_table(ask: Quantile, cells: NDArray[np.integer[Any]], noise: Noise, draws: int, setting: Setting) -> Ranks:
+def _bins(ask: Quantile, groups: tuple[GroupBy, ...], setting: Setting) -> list[Bins]:
+    """The bins that a row of each group (one, without groups) can be in, by the condition and what is declared."""
+    order, bins = [*(group.name for group in groups), ask.name], setting.domain[ask.name].bins
+    found = possible(ask.where, order, setting.domain.shape_of(order))[..., :bins]
+    for axis, group in enumerate(groups):
+        found = np.logical_or.reduceat(found, [part.start for part in group.parts(setting.domain)], axis=axis)
+    return [np.flatnonzero(row) for row in found.reshape(-1, bins)]
+
+
+def _of_table(
+    ask: Quantile, cells: NDArray[np.integer[Any]], noise: Noise, draws: int, bins: Bins, setting: Setting
+) -> Ranks:
     """The ranks by a table of the attribute, each cell with so many draws of one noise."""
-    bins = setting.domain[ask.name].bins
-    t = np.arange(bins + 1)
-    terms = draws * (t * (1 - ask.q) ** 2 + (bins - t) * ask.q**2)
+    t = np.arange(bins.size + 1)
+    terms = draws * (t * (1 - ask.q) ** 2 + (bins.size - t) * ask.q**2)
     bars = noise_bars(noise, terms, setting.confidence)
-    last = noise_bars(noise, np.array([draws * bins]), setting.confidence)
-    return Ranks(np.concatenate([[0.0], np.cumsum(cells[:bins])]), bars, float(last[0]), setting.confidence)
+    last = noise_bars(noise, np.array([draws * bins.size]), setting.confidence)
+    return Ranks(np.concatenate([[0.0], np.cumsum(cells[bins])]), bars, float(last[0]), setting.confidence, bins)
 
 
-def _of_counts(ask: Quantile, counts: Sequence[Query], found: Found, setting: Setting) -> Ranks:
+def _of_counts(ask: Quantile, counts: Sequence[Query], found: Found, bins: Bins, setting: Setting) -> Ranks:
     """The ranks by cumulative counts that have an answer each."""
-    answers = [answer_to("", query, found, setting.rows) for query in counts]
+    answers = [answer_to("", counts[at], found, setting.rows) for at in bins]
     errors = [math.inf if answer.error is None else answer.error for answer in answers]
     values = np.array([0.0, *(answer.value for answer in answers)])
     confidence = sure(3, least_sure([answer.facts for answer in answers], setting))
-    return Ranks(values, np.array([0.0, *errors]) + ask.q * errors[-1], errors[-1], confidence)
+    return Ranks(values, np.array([0.0, *errors]) + ask.q * errors[-1], errors[-1], confidence, bins)
 
 
 # -- a number for each group ------------------------------------------------------------------------------------------
 
 
 class Numbers(NamedTuple):
-    """A number for each group, the chance that one is not in its interval, and what numbers there can be at all."""
+    """A number for each group, how far it can be off, the chance that one is farther, and what numbers there can be.
+
+    Where no row can be in a group there is no number, and that is certain.
+    """
 
     spans: Spans
+    errors: Floats
     unsure: float
     limits: tuple[float, float]
 
@@ -171,17 +202,21 @@ def numbers(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: S
         assert not isinstance(released.ranges, Rectangles)
         all_bins, unsure = released.ranges.counts(0, attribute.bins - 1), 1 - setting.confidence
         places, rows, error = [released.ranges.quantile(ask.q)], all_bins.values, all_bins.errors
+        nobody = np.zeros(1, dtype=np.bool_)
     else:
         every = _ranks_of(ask, groups, found, setting)
         unsure = 1 - min(ranks.confidence for ranks in every)
         places = [ranks.located(ask.q) for ranks in every]
         rows, error = np.array([ranks.counts[-1] for ranks in every]), np.array([ranks.last for ranks in every])
+        nobody = np.array([ranks.nobody for ranks in every])
     spans = Spans(
         np.where(rows > 0, middles[[at.bin for at in places]], np.nan),
         np.where(rows > error, starts[[at.first for at in places]], -np.inf),
         np.where(rows > error, ends[[at.last for at in places]], np.inf),
     )
-    return Numbers(spans, unsure, (float(starts[0]), float(ends[-1])))
+    bins = _bins(ask, (), setting)[0]
+    limits = float(starts[bins[0]]), float(ends[bins[-1]])
+    return Numbers(spans, np.where(nobody, 0.0, spans.error), unsure, limits)
 
 
 def _ranks_of(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> list[Ranks]:
@@ -195,7 +230,10 @@ def _ranks_of(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting:
     counts = [cumulative(ask, setting, _group(groups, cell, setting)) for cell in cells]
     if isinstance(table, TableEstimate) and table.read is not None:
         found = {**found, **{query: table.read(query) for some in counts for query in some}}
-    return [_of_counts(ask, some, found, setting) for some in counts]
+    return [
+        _of_counts(ask, some, found, bins, setting) if bins.size else NOBODY
+        for some, bins in zip(counts, _bins(ask, groups, setting), strict=True)
+    ]
 
 
 def _of_one_table(
@@ -204,18 +242,14 @@ def _of_one_table(
     """The ranks of each group by one table of all groups and the attribute."""
     cells, order = _cells(groups, setting), [*(group.name for group in groups), ask.name]
     counts = table.values.transpose([sorted(order).index(name) for name in order])
+    counts = np.where(possible(ask.where, order, counts.shape), counts, 0)  # the others hold noise alone
     for axis, group in enumerate(groups):
         counts = np.add.reduceat(counts, [part.start for part in group.parts(setting.domain)], axis=axis)
-    nothing = np.zeros(setting.domain[ask.name].bins + 1)
-    made = list[Ranks]()
-    for cell, row in zip(cells, counts.reshape(len(cells), -1), strict=True):
-        met = Query.all([ask.where, *_group(groups, cell, setting)])
-        # What the condition rules out has noise in the table all the same.
-        ruled_out = met.is_constant and not met.is_everyone
-        draws = table.draws * math.prod(map(len, cell))
-        nobody = Ranks(nothing, nothing, 0.0, setting.confidence)
-        made.append(nobody if ruled_out else _of_table(ask, row, noise, draws, setting))
-    return made
+    rows = zip(cells, counts.reshape(len(cells), -1), _bins(ask, groups, setting), strict=True)
+    return [
+        _of_table(ask, row, noise, table.draws * math.prod(map(len, cell)), bins, setting) if bins.size else NOBODY
+        for cell, row, bins in rows
+    ]
 
 
 def _cells(groups: tuple[GroupBy, ...], setting: Setting) -> list[tuple[range, ...]]:

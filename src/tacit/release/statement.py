@@ -18,7 +18,20 @@ import numpy as np
 from tacit.model import span
 from tacit.model.aggregate import Aggregate
 from tacit.model.answer import Answer
-from tacit.model.calculation import ANY, Given, Outer, Relation, Risks, bare, confidence, evaluate, limits_of, risks_of
+from tacit.model.calculation import (
+    ANY,
+    Elsewhere,
+    Given,
+    Outer,
+    Relation,
+    Risks,
+    bare,
+    confidence,
+    evaluate,
+    limits_of,
+    nodes,
+    risks_of,
+)
 from tacit.model.curve import Quantile
 from tacit.model.derivation import Derived, Fold, Folded, attribute_of
 from tacit.model.facts import EXACT, joined
@@ -165,6 +178,7 @@ def _released(select: Select, sources: _Sources) -> Relation:
             # Its bars hold for each row by itself, so nothing is known of several rows at once.
             unknown = sources.at_once and len(cells) > 1
             nothing = Spans(made.spans.value, *(np.full(len(cells), end) for end in ANY))
+            errors[len(columns)] = nothing.error if unknown else made.errors
             columns.append(nothing if unknown else made.spans)
             risks.append({(column.value, select.groups): 1.0 if unknown else made.unsure})
             limits.append(made.limits)
@@ -230,12 +244,24 @@ def _derived(derived: Derived, sources: _Sources) -> Relation:
             notes.append(
                 f"{column.unsure.sum():,} of {given.rows:,} texts of {one.title} could be others, by their bars"
             )
-    moved = {
-        i: given.errors[one.node.index]
-        for i, one in enumerate(derived.shown)
-        if isinstance(one.node, Given) and one.node.index in given.errors
-    }
+    moved = dict[int, span.Floats]()
+    for i, (one, column) in enumerate(zip(derived.shown, columns, strict=True)):
+        if isinstance(one.node, Given) and one.node.index in given.errors:
+            moved[i] = given.errors[one.node.index]
+        elif isinstance(column, Spans):
+            moved[i] = np.where(np.isnan(column.value) & _public(one.node, given), 0.0, column.error)
     return replace(given, columns=columns, risks=tuple(risks), limits=tuple(limits), elsewhere=(), errors=moved)
+
+
+def _public(node: Outer, given: Relation) -> span.Bools:
+    """In which rows an expression is of exact values alone, so that NULL is all that it can be there."""
+    found = np.ones(given.rows, dtype=np.bool_)
+    for one in nodes(node):
+        if isinstance(one, Given) and isinstance(given.columns[one.index], Spans):
+            found &= given.errors.get(one.index, np.full(given.rows, np.inf)) == 0
+        elif isinstance(one, Elsewhere):
+            found[:] = False
+    return found
 
 
 def _sorted(order: list[int], keys: Values, *, descending: bool) -> list[int]:

@@ -97,7 +97,8 @@ def table_figure(table: Table) -> Chart:
         return _lines(table)
     axes = [Axis(name, categories=labels) for name, labels in zip(table.names, table.labels, strict=True)]
     if len(axes) == 1:
-        bars = whiskered(table.values, table.error, table.limits, grey=table.says == "nothing")
+        error = None if table.error is None else table.errors
+        bars = whiskered(table.values, error, table.limits, grey=table.says == "nothing")
         return Chart(table.question, x=axes[0], y=Axis("rows"), marks=[bars], note=table.caption)
     heat = Heat(table.values, name="rows", error=table.error)
     return Chart(table.question, x=axes[1], y=axes[0], marks=[heat], note=table.caption)

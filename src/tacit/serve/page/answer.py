@@ -109,7 +109,9 @@ def _possible(ask: Ask, answer: Answers, domain: Domain) -> tuple[Answers, list[
         kept = [i for i in every if not (ask.where & Query.among(domain, name, [i])).is_constant]
         places.append(every if ask.where.is_everyone or len(every) > MOST_ROWS else kept or every)
     labels = tuple(tuple(mine[i] for i in kept) for mine, kept in zip(answer.labels, places, strict=True))
-    return replace(answer, labels=labels, values=answer.values[np.ix_(*places)]), places
+    at = np.ix_(*places)
+    ruled_out = None if answer.ruled_out is None else answer.ruled_out[at]
+    return replace(answer, labels=labels, values=answer.values[at], ruled_out=ruled_out), places
 
 
 def price_words(found: DryRun, left: Loss, total: Loss, *, may_spend: bool) -> str:
@@ -255,7 +257,8 @@ def _numbers(answer: Answers) -> dict[str, Any] | None:
         head, many, labels = [*answer.names, "rows"], answer.values.size, len(answer.names)
         if labels == 1 and many <= MOST_BARRED and answer.along is None:  # what goes on in time is a line
             grey = [answer.says == "nothing"] * many
-            bars = _barred(answer.values, np.full(many, answer.error or 0.0), answer.limits, grey)
+            errors = np.zeros(many) if answer.error is None else answer.errors
+            bars = _barred(answer.values, errors, answer.limits, grey)
     elif isinstance(answer, CdfAnswer):
         lines = zip(answer.labels, answer.values, *answer.band, strict=True)
         rows = ([label, f"{v:,.0f}", f"{floor(low):,}", f"{ceil(high):,}"] for label, v, low, high in lines)
