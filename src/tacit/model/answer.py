@@ -132,7 +132,8 @@ class Answer(Answered):
         return f"{number(self.value)} {bar_words(self)}"
 
     def _page(self) -> dict[str, Any]:
-        said = f"({sure_words(self)} · {source_words(self)} · {cost_words(self.facts)}){_note(self)}{says_words(self)}"
+        said = f"({sure_words(self)} · {source_words(self)} · {cost_words(self.facts)})"
+        said += f"{note_words(self)}{says_words(self)}"
         bar = _plus_minus(self.error)
         return {"question": self.question, "value": number(self.value), "bar": bar, "small": said}
 
@@ -216,7 +217,7 @@ def bar_words(shown: Answered) -> str:
     """The error bar that is shown and its circumstances in words."""
     start = f"{_plus_minus(shown.error)} ".lstrip()
     circumstances = f"({sure_words(shown)}, {source_words(shown)}, {cost_words(shown.facts)})"
-    return f"{start}{circumstances}{_note(shown)}{says_words(shown)}"
+    return f"{start}{circumstances}{note_words(shown)}{says_words(shown)}"
 
 
 def bar_line(bar: Bar) -> str:
@@ -248,7 +249,8 @@ def says_words(shown: Answered) -> str:
     return " · says nothing" if shown.says == "nothing" else ""
 
 
-def _note(shown: Answered) -> str:
+def note_words(shown: Answered) -> str:
+    """What else has to be said, behind the bar."""
     return f" · {shown.note}" if shown.note else ""
 
 

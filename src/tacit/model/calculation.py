@@ -111,6 +111,9 @@ class Relation:
         )
 
 
+_ONE_ROW = Relation(1, (), (), {}, ())
+
+
 def _numbers(function: Callable[..., Spans | Verdicts]) -> Callable[[Operation, list[Values]], Values]:
     return lambda _, of: function(*of)
 
@@ -228,6 +231,15 @@ def bare(node: Outer) -> bool:
         case Case():
             return all(bare(one) for branch in node.branches for one in branch) and bare(node.otherwise)
     return True
+
+
+def never(node: Outer) -> bool:
+    """Whether a condition is met by no row, as its words alone say: whatever is released."""
+    if isinstance(node, Operation) and node.name in ("and", "or"):
+        return (any if node.name == "and" else all)(map(never, node.of))
+    if any(isinstance(one, Given | Belongs | End | Elsewhere) for one in nodes(node)):
+        return False
+    return bool(cast(Verdicts, evaluate(node, _ONE_ROW)).value[0] != 1)
 
 
 def risks_of(node: Outer, given: Relation) -> Risks:

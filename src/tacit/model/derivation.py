@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tacit.model.calculation import Given, Kind, Outer, kind, kinds_of, words
+from tacit.model.calculation import Given, Kind, Outer, kind, kinds_of, never, words
 from tacit.model.domain import Domain
 from tacit.model.select import Select
 
@@ -72,6 +72,11 @@ class Folded:
     def grouped(self) -> bool:
         return bool(self.by)
 
+    @property
+    def empty(self) -> bool:
+        """Whether it has no rows whatever is released. Without labels it always has one."""
+        return bool(self.by) and (_empty(self.source) or (self.where is not None and never(self.where)))
+
     def each(self, domain: Domain) -> list[str]:
         inner, others = self.source.each(domain), [other.summary(domain) for other in self.elsewhere]
         said = list[str]()
@@ -124,6 +129,11 @@ class Derived:
         """Whether it may have several rows, or none."""
         return self.source.grouped or self.where is not None or self.limit is not None or self.offset > 0
 
+    @property
+    def empty(self) -> bool:
+        """Whether it has no rows whatever is released: by LIMIT 0, or by a condition that is never met."""
+        return self.limit == 0 or _empty(self.source) or (self.where is not None and never(self.where))
+
     def each(self, domain: Domain) -> list[str]:
         inner = self.source.each(domain)
         others = [other.summary(domain) for other in self.elsewhere]
@@ -155,10 +165,16 @@ class Derived:
         for sort in self.sort:
             by = titles.get(sort.node) or words(sort.node, inner, others)
             text += f", by {by} {'downwards' if sort.descending else 'upwards'}"
-        if self.limit is not None or self.offset:
+        if self.limit == 0:
+            text += ", no rows"
+        elif self.limit is not None or self.offset:
             first = self.offset + 1
             text += f", rows from {first}" if self.limit is None else f", rows {first} to {self.offset + self.limit}"
         return text
+
+
+def _empty(source: Select | Folded | Derived) -> bool:
+    return not isinstance(source, Select) and source.empty
 
 
 def identity(select: Select) -> Derived:

@@ -11,7 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import ANY, SHARP, Answer, Answered, Limits, QuantileAnswer, Says, bar_words, ends, number, says
+from tacit.model.answer import (
+    ANY,
+    SHARP,
+    Answer,
+    Answered,
+    Limits,
+    QuantileAnswer,
+    Says,
+    bar_words,
+    cost_words,
+    ends,
+    note_words,
+    number,
+    says,
+    source_words,
+)
 from tacit.model.facts import Facts
 from tacit.show.frames import Frame, FrameColumn
 
@@ -142,7 +157,7 @@ class Listing(Answered):
             (word for row in said for word, bare, value, error in row if not bare and not _surely_null(value, error)),
             key=_LEAST_FIRST.index,
         )
-        return words[len(words) // 2] if words else "sharp"
+        return words[len(words) // 2] if words else "nothing" if self.titles and not self.listed else "sharp"
 
     @property
     def _bare(self) -> tuple[bool, ...]:
@@ -194,6 +209,8 @@ class Listing(Answered):
 
     @property
     def caption(self) -> str:
+        if not self.listed:
+            return f"no rows ({source_words(self)}, {cost_words(self.facts)}){note_words(self)}"
         if not self.titles:
             return self.note
         said = bar_words(self)

@@ -76,7 +76,8 @@ def answer(derived: Derived, needs: Sequence[Need], found: Found, setting: Setti
     facts = facts_of(needs, found, made.confidence, setting)
     shown_errors = [one for column, free in zip(errors, plain, strict=True) if not free for one in column]
     together = any(AT_ONCE in key for i, _, _ in values for key in made.risks[i] if isinstance(key, tuple))
-    facts = with_widest(facts, shown_errors, needs, found, AT_ONCE if together else "")
+    if made.rows or not values:
+        facts = with_widest(facts, shown_errors, needs, found, AT_ONCE if together else "")
     facts = replace(facts, note=joined((*notes, *derived.notes)))
     text = derived.summary(setting.domain)
     numbers = [cast(Spans, made.columns[i]).value.tolist() for i, _, _ in values]
@@ -99,6 +100,21 @@ def answer(derived: Derived, needs: Sequence[Need], found: Found, setting: Setti
         facts=facts,
         limits=limits,
         plain=tuple(plain),
+    )
+
+
+def columns_alone(derived: Derived, setting: Setting) -> Listing:
+    """A statement that has no rows whatever is released: its columns, which are public."""
+    shown = list(zip(derived.shown, derived.kinds, strict=True))
+    values = [one for one, kind in shown if kind == "number"]
+    return Listing(
+        question=derived.summary(setting.domain),
+        names=tuple(one.title for one, kind in shown if kind == "text"),
+        titles=_distinct([one.title for one in values]),
+        listed=(),
+        facts=setting.public(joined(derived.notes)),
+        limits=(ANY,) * len(values),
+        plain=tuple(bare(one.node) for one in values),
     )
 
 

@@ -1,2 +1,2 @@
 SELECT COUNT(*) FROM data LIMIT 0
--- expect: all rows, rows 1 to 0
+-- expect: all rows, no rows

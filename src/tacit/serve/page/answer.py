@@ -184,6 +184,8 @@ def _said(answer: Answers) -> str:
     sure = sure_words(answer)
     if isinstance(answer, QuantileAnswer):
         return f"It lies from {answer.low} to {answer.high} ({sure})."
+    if isinstance(answer, Listing) and not answer.listed:
+        return "There are no rows."
     if isinstance(answer, Listing) and not answer.titles:
         return "These are the declared values, whether a row has them or not."
     if not isinstance(answer, Answer):
