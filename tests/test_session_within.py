@@ -259,3 +259,21 @@ def test_no_answer_is_bought_that_would_spoil_the_question_for_everybody(tmp_pat
         for width in (1e308, 10**400):
             with pytest.raises(tacit.InvalidQuery, match="within"):
                 session.ask(WOMEN, within=width)
+
+
+@pytest.mark.parametrize("name", ["direct", "iterative"])
+def test_a_sharper_answer_is_told_in_the_words_and_the_unit_of_the_question(tmp_path: Path, name: str) -> None:
+    with opened(tmp_path, name) as session:
+        for sql, words in [
+            ("SELECT SUM(age) FROM data WHERE sex = 'F'", "the sum of age where sex = F"),
+            ("SELECT COUNT(*) FILTER (WHERE sex = 'F') / COUNT(*) FROM data", "the fraction of rows with sex = F"),
+        ]:
+            plain = session.ask(sql)
+            assert plain.error is not None
+            sharp = session.ask(sql, within=0.7 * plain.error)
+            assert sharp.error is not None
+            assert sharp.receipt is not None
+            said = f"{words}: a sharper answer was bought, ± {sharp.error:,.4g}, entry {sharp.receipt.entry}"
+            again = session.ask(sql)
+            assert said in again.note
+            assert again.note.count("a sharper answer") == 1

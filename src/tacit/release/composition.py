@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -12,13 +13,13 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.ask import Aggregate, GroupBy
-from tacit.model.facts import EXACT, Facts
+from tacit.model.facts import EXACT, Facts, joined
 from tacit.model.formula import Figure, Formula, Weighed
 from tacit.model.noise_law import quantile_of_sum
 from tacit.model.possible import possible
 from tacit.model.query import Query
 from tacit.model.workload import MAX_ANSWERS, Marginal, marginal
-from tacit.release.estimate import TableEstimate
+from tacit.release.estimate import Estimate, TableEstimate
 from tacit.release.evidence import (
     FEW,
     MAX_SEPARATE,
@@ -83,6 +84,7 @@ def figures(
     unsure = formula.doubt if any(figure.error is None for figure in figures) else ""
     needs = [one for need in asked for one in ([need] if isinstance(need, Marginal) else need)]
     facts = facts_of(needs, found, confidence, setting, formula.note, unsure)
+    facts = _sharper(facts, ask, groups, told, needs, found, setting)
     facts = with_widest(facts, [figure.error for figure in figures], needs, found)
     return Composed(figures, facts, unknown, 1 - least)
 
@@ -96,6 +98,39 @@ def _exact(need: list[Query] | Marginal, found: Found) -> bool:
     """Whether something follows from what is public. A bar of 0 does not say so: noise may be small, a figure low."""
     parts = [found[one].facts.bars[:1] for one in ([need] if isinstance(need, Marginal) else need)]
     return all(bars and bars[0].about == EXACT for bars in parts)
+
+
+def _sharper(
+    facts: Facts,
+    ask: Aggregate,
+    groups: tuple[GroupBy, ...],
+    told: Sequence[Sequence[Figure]],
+    needs: Sequence[Query | Marginal],
+    found: Found,
+    setting: Setting,
+) -> Facts:
+    """Facts that say of counts which were bought more sharply later so in the words and the unit of the question.
+
+    A width is said where everything else that the value is made of is exact, so that the question itself was bought. A
+    plain count among others keeps its own words.
+    """
+    notes, words = facts.note.split("; "), ask.words(setting.domain)
+    for need in needs:
+        part = found[need]
+        if not isinstance(need, Query) or not isinstance(part, Estimate) or part.sharper is None:
+            continue
+        width = None
+        if not groups:
+            at = [one.query(setting.domain) for one in ask.formula.parts].index(need)
+            parts = [figures[0] for figures in told]
+            parts[at] = Figure(parts[at].value, part.sharper.steps / need.unit)
+            alone = all(figure.error == 0 for i, figure in enumerate(parts) if i != at)
+            width = ask.formula.put_together(parts, setting.rows).error if alone else None
+        if width is None and part.sharper.said:
+            continue
+        notes = [one for one in notes if one != part.sharper.said]
+        notes.append(part.sharper.note(words if width is not None else f"a part of {words}", width))
+    return replace(facts, note=joined(notes))
 
 
 def _of_nobody(formula: Formula, rows: int) -> Figure:

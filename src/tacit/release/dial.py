@@ -23,7 +23,7 @@ from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.status import DryRun
-from tacit.release.estimate import Estimate, of_stored
+from tacit.release.estimate import Estimate, Sharper, of_stored
 from tacit.release.public import Public
 from tacit.release.recall import buyer
 from tacit.trusted.sensitivity import noise_of, price_of
@@ -164,9 +164,12 @@ class Dial:
         width = quantile(later.noise, self._confidence)
         if estimate.facts.width is not None and width >= estimate.facts.width:
             return estimate
-        words = describe(query, self._public.domain)
-        note = f"{words}: a sharper answer was bought, ± {width / query.unit:,.4g}, entry {later.receipt.entry}"
-        return replace(estimate, facts=replace(estimate.facts, note=joined([estimate.facts.note, note])))
+        sharper = Sharper(width, later.receipt.entry)
+        if query.unit > 1:  # a sum or a mean has words and a unit of its own
+            return replace(estimate, sharper=sharper)
+        note = sharper.note(describe(query, self._public.domain), width)
+        facts = replace(estimate.facts, note=joined([estimate.facts.note, note]))
+        return replace(estimate, facts=facts, sharper=sharper._replace(said=note))
 
     def beside(self, queries: Sequence[Query | Statistic], settled: Sequence[Estimate | None]) -> list[Estimate | None]:
         """The answers that nothing can change any more, with notes. The ledger is read once, not for each of them.

@@ -36,6 +36,19 @@ class Ceiling(NamedTuple):
     questions: int
 
 
+class Sharper(NamedTuple):
+    """A later answer of the same question: its half width in grid steps, its entry, and what the facts say of it."""
+
+    steps: int
+    entry: int
+    said: str = ""
+
+    def note(self, words: str, width: float | None) -> str:
+        """What is said beside the first answer, which stays: of a question in these words, in their unit."""
+        bar = "" if width is None else f" ± {width:,.4g},"
+        return f"{words}: a sharper answer was bought,{bar} entry {self.entry}"
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A value for one query, and the facts about it, whose bars are in grid steps too (`unit` to a count)."""
@@ -44,6 +57,7 @@ class Estimate:
     facts: Facts
     centre: Centre | None = None  # of an answer that was measured by itself
     ceiling: Ceiling | None = None  # of one that was certified with all boxes
+    sharper: Sharper | None = None  # what was bought of it later: see `composition`
 
 
 @dataclass(frozen=True, eq=False)

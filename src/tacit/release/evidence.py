@@ -101,7 +101,8 @@ def one_answer(text: str, query: Query | Statistic, estimate: Estimate, rows: in
     if unit == 1:
         return Answer(text, estimate.value, facts, (0, rows))
     bars = tuple(replace(bar, width=bar.width / unit) for bar in facts.bars)
-    return Answer(text, estimate.value / unit, replace(facts, bars=bars), (0, rows))
+    later = "" if estimate.sharper is None else estimate.sharper.note(text, estimate.sharper.steps / unit)
+    return Answer(text, estimate.value / unit, replace(facts, bars=bars, note=joined((facts.note, later))), (0, rows))
 
 
 def need_of_table(table: Marginal, domain: Domain) -> Query | Marginal:
