@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -15,6 +16,8 @@ import pytest
 
 from people import configuration, tacit
 from support import PATIENCE
+from tacit.model.budget import Budget, Loss
+from tacit.owner.inspection import Inspected
 
 COLUMNS = ["sex", "age", "smoker"]
 QUESTIONS = """\
@@ -65,6 +68,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         writer.writerows(("FM"[i % 2], 18 + i % 60, str(i % 5 == 0).lower()) for i in range(2000))
+    visits = "\n".join(f"{i % 700},{i % 60}" for i in range(2000))
+    (folder / "visits.csv").write_text(f"patient_id,days\n{visits}\n")
     with duckdb.connect(str(folder / "warehouse.duckdb")) as engine:
         engine.execute(f"CREATE TABLE people AS SELECT * FROM read_csv('{folder / 'people.csv'}')")
         engine.execute(f"COPY people TO '{folder / 'people.parquet'}' (FORMAT parquet)")
@@ -151,3 +156,11 @@ def loaded(arguments: list[str]) -> set[str]:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+def test_what_verify_counts_is_in_the_right_number() -> None:
+    budget, nothing = Budget(epsilon=1.0, delta=0.0), Loss("epsilon", 1)
+    found = Inspected(2, 1, 0, 0, 1, 1, 0, budget, nothing, nothing, "0" * 64)
+    assert "2 entries follow from one another" in str(found)
+    assert "0 gates shut, 1 reservation without an answer, 1 rollback accepted." in str(found)
+    assert "1 entry follows" in str(replace(found, entries=1))

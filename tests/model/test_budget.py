@@ -95,6 +95,12 @@ def test_bad_epsilons_are_refused(bad: Any) -> None:
         Budget(epsilon=bad, delta=0)
 
 
+@pytest.mark.parametrize(("bad", "said"), [(math.nan, "nan"), (-(10**400), "-inf"), (10**400, "inf")])
+def test_what_is_no_number_is_named(bad: float, said: str) -> None:
+    with pytest.raises(InvalidBudget, match=f"not {said}. Nothing was spent"):
+        Budget(epsilon=bad, delta=0)
+
+
 @pytest.mark.parametrize("bad", [*BAD, 0.51, 1, 2], ids=repr)
 def test_bad_deltas_are_refused(bad: Any) -> None:
     with pytest.raises(InvalidBudget, match=r"delta is a number from 0 to 0\.5, not .+\. Nothing was spent\."):

@@ -23,8 +23,8 @@ from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
 from tacit.owner.prior import read_prior
 from tacit.release.allocation import allocation
-from tacit.release.forecast import WarmStarted, direct, expected_largest, least_epsilon, mean_size
-from tacit.release.plan import Plan, plan
+from tacit.release.forecast import Outlook, WarmStarted, direct, expected_largest, least_epsilon, mean_size
+from tacit.release.plan import Plan, _reason, plan
 from tacit.release.warm_start import fit_all, warm_start
 from tacit.trusted.cells import read_records
 
@@ -360,3 +360,10 @@ def conjunctions(domain: Domain, count: int, rng: np.random.Generator) -> list[Q
         values = [rng.choice(size, size=rng.integers(1, size), replace=False) for size in sizes]
         made.append(Query.all([Query.among(domain, n, chosen) for n, chosen in zip(names, values, strict=True)]))
     return made
+
+
+@pytest.mark.parametrize(("bar", "said"), [(10.2, "about as wide"), (15.0, "1.5 times as wide")])
+def test_what_is_nearly_the_same_is_not_once_as_wide(bar: float, said: str) -> None:
+    names = ["histogram", "iterative"]
+    found = {name: Outlook(1.0, 2.0, width, 3.0) for name, width in zip(names, (10.0, bar), strict=True)}
+    assert f"the next best, are {said}." in _reason(names, found, 10_000, domain_of(4, 5))

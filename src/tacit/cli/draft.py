@@ -97,7 +97,7 @@ def init(
     \b
     Examples:
       tacit init people.csv
-      tacit init people.csv --person sex --rows-per-person 2 --epsilon 0.5 --questions 500
+      tacit init visits.csv --person patient_id --rows-per-person 3 --epsilon 0.5 --questions 500
       tacit init warehouse.duckdb --table people -o people.toml
       tacit init people.parquet --peek-at-values
       tacit init people.csv --from people.tacit

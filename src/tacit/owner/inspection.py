@@ -39,12 +39,18 @@ class Inspected:
         return asdict(self) | {"spent": self.spent.to_dict(), "total": self.total.to_dict()}
 
     def __str__(self) -> str:
+        entries = _several(self.entries, "entry follows", "entries follow")
+        gates, waiting = _several(self.gates, "gate", "gates"), _several(self.open, "reservation", "reservations")
         return (
-            f"{self.entries:,} entries follow from one another: {self.measured:,} measured, {self.told:,} told for "
-            f"nothing, {self.gates:,} gates shut, {self.open:,} reservations without an answer, {self.overrides:,} "
-            f"rollbacks accepted.\n{percent_of(self.spent, self.total)} of the budget is spent: {self.budget}"
-            f"{raised(self.extensions)}. The anchor has seen no newer state.\nseal {self.seal[:16]}…"
+            f"{entries} from one another: {self.measured:,} measured, {self.told:,} told for nothing, {gates} shut, "
+            f"{waiting} without an answer, {_several(self.overrides, 'rollback', 'rollbacks')} accepted.\n"
+            f"{percent_of(self.spent, self.total)} of the budget is spent: {self.budget}{raised(self.extensions)}. "
+            f"The anchor has seen no newer state.\nseal {self.seal[:16]}…"
         )
+
+
+def _several(many: int, one: str, more: str) -> str:
+    return f"{many:,} {one if many == 1 else more}"
 
 
 def is_ledger(path: Path) -> bool:

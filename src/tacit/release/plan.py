@@ -333,13 +333,14 @@ def _reason(order: Sequence[str], found: dict[str, Outlook], rows: int, domain: 
         errors = any(PLANNED[name].fresh for name in order[:2])
         ours, theirs = ((one.mean if errors else one.bar) for one in (best, found[order[1]]))
         ratio = theirs / max(ours, 1e-9)  # a huge epsilon may leave no error at all
-        times = f"{ratio:.2g}" if ratio < 99 else f"{ratio:,.0f}"
+        much = f"{ratio:.2g}" if ratio < 99 else f"{ratio:,.0f}"
+        times = "about as" if much == "1" else f"{much} times as"
         if ratio < 1:  # the fitted bar is narrower, but not by enough
             words += f": {other} may do better, but not by more than its figures can be off by"
         elif errors:
-            words += f": the errors to expect of {other}, the next best, are {times} times as large"
+            words += f": the errors to expect of {other}, the next best, are {times} large"
         else:
-            words += f": the bars of {other}, the next best, are {times} times as wide"
+            words += f": the bars of {other}, the next best, are {times} wide"
     if best.warm is not None:
         words += f"; {best.warm:.0%} of the budget for the warm start, {best.certify:.0%} to certify it"
     return words + "."

@@ -119,14 +119,14 @@ def _count(inner: exp.Expr, where: Expression, read: Reading) -> Valued | None:
         return _counted(_both(where, Not(Among(column(inner, read), (None,)))), read)
     if isinstance(inner, exp.Literal) and not inner.is_string:
         return _counted(where, read)
-    case = _case(inner, read, otherwise=None)
+    case = _case(inner, read, "COUNT", otherwise=None)
     return None if case is None else _counted(_both(where, case), read)
 
 
 def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> Valued | None:
     inner = stripped(node.this)
     mean = isinstance(node, exp.Avg)
-    case = _case(inner, read, otherwise=0)
+    case = _case(inner, read, "AVG" if mean else "SUM", otherwise=0)
     if case is not None:
         some = _both(where, case)
         return _part(some, where, read) if mean else _counted(some, read)
@@ -179,8 +179,8 @@ def _quantile(node: exp.Expr, where: Expression, read: Reading) -> Valued | None
     return Quantile(read.domain, name, q, read.bind(where)), 1.0
 
 
-def _case(node: exp.Expr, read: Reading, *, otherwise: int | None) -> Expression | None:
-    """The condition of CASE WHEN c THEN 1 ELSE 0 END or IF(c, 1, 0)."""
+def _case(node: exp.Expr, read: Reading, function: str, *, otherwise: int | None) -> Expression | None:
+    """The condition of CASE WHEN c THEN 1 ELSE 0 END or IF(c, 1, 0), which a function is of."""
     if isinstance(node, exp.Case):
         if not only(node, "ifs", "default") or len(node.args.get("ifs") or ()) != 1:
             return None
@@ -192,8 +192,16 @@ def _case(node: exp.Expr, read: Reading, *, otherwise: int | None) -> Expression
     none = default is None or isinstance(default, exp.Null)
     if not _is(branch.args.get("true"), 1) or not (none if otherwise is None else _is(default, otherwise)):
         end = "" if otherwise is None else " ELSE 0"
-        raise InvalidQuery(f"{text(node)} is not answered here; write CASE WHEN … THEN 1{end} END.")
+        known = isinstance(branch.args.get("true"), exp.Column) and (none or _is(default, 0))
+        instead = _filtered(function, branch, none=none) if known else f"CASE WHEN … THEN 1{end} END"
+        raise InvalidQuery(f"{text(node)} is not answered here; write {instead}.")
     return condition(branch.this, read)
+
+
+def _filtered(function: str, branch: exp.Expr, *, none: bool) -> str:
+    """The value of a column among the rows of a condition, as it is asked here; ELSE 0 counts the other rows too."""
+    value, rows = text(branch.args["true"]), f"FILTER (WHERE {text(branch.this)})"
+    return f"SUM({value}) {rows} / COUNT(*)" if function == "AVG" and not none else f"{function}({value}) {rows}"
 
 
 def _is(node: object, number: int) -> bool:

@@ -55,8 +55,16 @@ def _grouped(node: exp.Expr, select: exp.Select, titles: Mapping[str, GroupBy], 
         node = select.expressions[at].unalias()
         group = group_of(node, select.expressions[at].alias, read)
     else:
-        named = titles.get(node.name.lower()) if isinstance(node, exp.Column) and not node.args.get("table") else None
-        group = named if named and node.name.lower() not in map(str.lower, read.domain) else group_of(node, "", read)
+        alias = node.name.lower() if isinstance(node, exp.Column) and not node.args.get("table") else ""
+        alias = "" if alias in map(str.lower, read.domain) else alias
+        items = {item.alias.lower(): item.unalias() for item in select.expressions if item.alias}
+        node = node if alias in titles else items.get(alias, node)
+        group = titles.get(alias) or group_of(node, "", read)
+    if group is None and isinstance(stripped(node), exp.Case | exp.If):
+        raise InvalidQuery(
+            f"{text(node)} is nothing to group by: groups are declared columns, or wider bins of them. Ask for a value "
+            "of each side, like COUNT(*) FILTER (WHERE …), or group by the column itself."
+        )
     if group is None:
         raise InvalidQuery(f"{text(node)} is nothing to group by. {ALLOWED}")
     return group
