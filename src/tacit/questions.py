@@ -27,6 +27,7 @@ from tacit.model.ask import (
     mean,
 )
 from tacit.model.budget import Budget, Loss
+from tacit.model.clamped import clamped_ends
 from tacit.model.domain import Domain
 from tacit.model.expression import Expression
 from tacit.model.query import Query
@@ -124,11 +125,13 @@ class Questions(ABC):
             from tacit.model import sql
 
             return sql.parse(question, self.domain)
+        notes: tuple[str, ...] = ()
         if isinstance(question, Expression | Unbound):
-            question = question.bind(self.domain)
+            condition, question = question, question.bind(self.domain)
+            notes = clamped_ends(condition, self.domain) if isinstance(condition, Expression) else ()
         if isinstance(question, Query | Statistic):
             check(question, self.domain)
-            return Count(question) if isinstance(question, Query) else Stat(question)
+            return Count(question, notes) if isinstance(question, Query) else Stat(question)
         if isinstance(question, Ask):
             return question
         raise InvalidQuery(f"a question is SQL text or made with tacit.count, not {type(question).__name__}.")
@@ -246,7 +249,7 @@ class Questions(ABC):
         ask = self.question(question)
         if isinstance(ask, Count | Stat):
             return ask
-        if isinstance(ask, Select) and ask.notes and not ask.groups:
+        if isinstance(ask, Select) and ask.notes and not ask.groups and isinstance(ask.columns[0].value, Count):
             raise InvalidQuery("ROUND is asked by itself, with ask, whose answer says what was rounded.")
         raise InvalidQuery(NOT_PLAIN)
 

@@ -141,7 +141,7 @@ class Session(Standing):
         return self._priced(combine(ask, found, plain))
 
     def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
-        counts = [ask.query for ask in asks if isinstance(ask, Count)]
+        counts = [ask.query for ask in asks if isinstance(ask, Count) and not ask.notes]
         plain = len(counts) == len(asks)
         settled = self._parts.settled(counts) if plain else []
         known = [estimate for estimate in settled if estimate is not None]

@@ -34,9 +34,10 @@ _MAY_BE_ZERO = "the count that is divided by may be 0: nothing is guaranteed"
 
 @dataclass(frozen=True)
 class Count:
-    """How many rows meet a condition, or the sum of their weights."""
+    """How many rows meet a condition, or the sum of their weights. `notes` are about how the condition was read."""
 
     query: Query
+    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def where(self) -> Query:

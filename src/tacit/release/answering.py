@@ -105,7 +105,8 @@ def bar_to_expect(ask: Ask, width: float, rows: int) -> Expected:
 def _combined(ask: Ask, found: Found, setting: Setting, text: str) -> Answers:
     match ask:
         case Count():
-            return answer_to(text, ask.query, found, setting.rows)
+            one = answer_to(text, ask.query, found, setting.rows)
+            return replace(one, facts=replace(one.facts, note=joined((one.note, *ask.notes)))) if ask.notes else one
         case Stat():
             return answer_to(text, ask.statistic, found, setting.rows)
         case Crosstab():

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidQuery
-from tacit.model.ask import MOST_WITHIN, Ask, Count, Fraction, Mean, Sum, check_within
+from tacit.model.ask import MOST_WITHIN, Ask, Count, Fraction, Mean, Select, Sum, check_within
 from tacit.model.budget import Loss, Measure, percent_of
 from tacit.model.description import describe
 from tacit.model.domain import Domain
@@ -65,6 +65,8 @@ def wanted(ask: Ask, within: float, domain: Domain, rows: int) -> Wanted:
     how far off these are does not depend on values.
     """
     check_within(within)
+    if isinstance(ask, Select) and len(ask.columns) == 1 and not ask.groups:  # a value with a note on its condition
+        return wanted(ask.columns[0].value, within, domain, rows)
     if not isinstance(ask, Count | Sum | Fraction | Mean):
         raise InvalidQuery(_IS_FOR)
     formula, half = ask.formula, rows / 2

@@ -21,6 +21,7 @@ from tacit.model.ask import (
     Variance,
 )
 from tacit.model.calculation import Belongs, Constant, Given, Operation, Outer
+from tacit.model.clamped import clamped_ends
 from tacit.model.derivation import Fold, Folded
 from tacit.model.description import describe
 from tacit.model.expression import All, Among, Expression, Not
@@ -213,7 +214,7 @@ def _is_number(node: object) -> bool:
 
 
 def _counted(where: Expression, read: Reading) -> Valued:
-    return Count(read.bind(where)), 1.0
+    return Count(read.bind(where), clamped_ends(where, read.domain)), 1.0
 
 
 def _part(some: Expression, given: Expression, read: Reading) -> Valued:

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
+from tacit.model.clamped import clamped_ends
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not, OfOne
 from tacit.model.query import Query
@@ -34,6 +35,7 @@ class Reading:
 
     domain: Domain
     notes: list[str] = field(default_factory=list)
+    clamped: list[str] = field(default_factory=list)  # beside these, where an answer has several values
     matched: list[int] = field(default_factory=list)
     mistakes: list[str] = field(default_factory=list)
     places: list[int | None] = field(default_factory=list)  # of the mistakes, in characters
@@ -45,6 +47,7 @@ class Reading:
             if known is condition:
                 return query
         self._bound.append((condition, condition.bind(self.domain)))
+        self.clamped.extend(clamped_ends(condition, self.domain))
         return self._bound[-1][1]
 
     @contextmanager

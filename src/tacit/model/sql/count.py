@@ -13,6 +13,7 @@ from sqlglot import Token, TokenType
 
 from tacit.errors import InvalidQuery
 from tacit.model.ask import Count
+from tacit.model.clamped import clamped_ends
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not
 from tacit.model.values import Value
@@ -37,7 +38,8 @@ def simple_count(tokens: Sequence[Token], domain: Domain) -> Count | None:
     if len(tokens) > MOST_TOKENS:
         return None
     try:
-        return Count(_WordStream(tokens).rows(domain).bind(domain))
+        rows = _WordStream(tokens).rows(domain)
+        return Count(rows.bind(domain), clamped_ends(rows, domain))
     except (_Other, InvalidQuery, ValueError):  # Python reads no whole number of thousands of digits
         return None
 

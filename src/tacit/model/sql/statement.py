@@ -191,7 +191,11 @@ def _lists(select: exp.Select, inner: Inner, shown: list[DerivedColumn]) -> bool
 
 def _put_together(inner: Inner, shown: list[DerivedColumn], ending: Ending) -> Rows:
     """The inner part and what is worked out from it; the inner part alone where nothing is."""
-    domain, notes = inner.read.domain, tuple(dict.fromkeys(inner.read.notes))
+    domain, read = inner.read.domain, inner.read
+    count = [one.node for one in shown] == [Given(0)] and not inner.groups and isinstance(inner.values[0], Count)
+    # A count by itself has what was clamped in its own notes, so that it stays a count.
+    own = count and ending == Ending() and not inner.elsewhere
+    notes = tuple(dict.fromkeys(read.notes if own else [*read.notes, *read.clamped]))
     first = len(inner.groups)
     titles = {one.node: one.title for one in shown}
     named = {one.node for one in shown if one.named}

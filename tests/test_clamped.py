@@ -1,0 +1,57 @@
+"""Conditions at the ends of a clamped attribute: an answer says that what lies outside counts there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tacit
+from tacit.session import Session
+
+NOTE = "stay is clamped: what lies outside 1 to 30 counts at the nearest end"
+
+
+def opened(folder: Path, **more: object) -> Session:
+    rows = pd.DataFrame({"stay": [day % 40 for day in range(1000)], "sex": ["F", "M"] * 500})
+    domain = tacit.Domain({"stay": tacit.integer(1, 30, clamp=True), "sex": tacit.category(["F", "M"])})
+    budget = tacit.Budget(epsilon=5.0, delta=1e-9)
+    settings = {"mechanism": "direct", "questions": 50} | more
+    return tacit.open(data=rows, domain=domain, budget=budget, ledger=folder / "l.tacit", start=True, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["stay > 30", "stay <= 30", "stay >= 1", "stay = 30", "stay BETWEEN 20 AND 30", "NOT (stay <= 30 OR sex = 'F')"],
+)
+def test_a_condition_at_an_end_says_that_values_were_moved_there(tmp_path: Path, where: str) -> None:
+    with opened(tmp_path) as session:
+        for sql in (
+            f"SELECT COUNT(*) FROM data WHERE {where}",
+            f"SELECT COUNT(*) FILTER (WHERE {where}) / COUNT(*) FROM data",
+            f"SELECT COUNT(*) FILTER (WHERE {where}) AS n, COUNT(*) FROM data",
+        ):
+            assert NOTE in session.ask(sql).note
+
+
+@pytest.mark.parametrize("where", ["stay >= 25", "stay > 29", "stay < 30", "stay <= 29", "stay IN (2, 29)"])
+def test_what_is_right_about_values_outside_has_no_note(tmp_path: Path, where: str) -> None:
+    with opened(tmp_path) as session:
+        assert NOTE not in session.ask(f"SELECT COUNT(*) FROM data WHERE {where}").note
+
+
+def test_expressions_batches_tables_and_sharper_answers_have_it_too(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        month = tacit.count(stay=(1, 30))
+        assert NOTE in session.ask(month).note
+        assert [NOTE in one.note for one in session.ask_many([month, tacit.count(sex="F")])] == [True, False]
+        assert NOTE in session.ask("SELECT sex, COUNT(*) FROM data WHERE stay = 30 GROUP BY sex").note
+        assert NOTE in session.ask("SELECT COUNT(*) FROM data WHERE stay = 30", within=60).note
+        assert NOTE in session.ask("SELECT SUM(stay) FROM data WHERE stay <= 30", within=900).note
+        assert session.table("sex", where="stay = 30").values.sum()  # a condition is a condition
+
+
+def test_a_certified_session_says_so_as_well(tmp_path: Path) -> None:
+    with opened(tmp_path, mechanism="iterative", warm=0.7, certify=0.2) as session:
+        assert NOTE in session.ask("SELECT COUNT(*) FROM data WHERE stay > 30").note
