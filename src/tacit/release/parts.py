@@ -276,7 +276,11 @@ class Parts:
         costs = self._costs(wanted)
         if all(cost is None for cost in costs):
             declared = all(isinstance(need, Query) and need.is_constant for need in wanted)
-            return DryRun(True, free, "it follows from what is declared" if declared else "it is answered already")
+            return DryRun(
+                True,
+                free,
+                "it follows from what is declared" if declared else "it is answered already, or follows from what is",
+            )
         atoms = sum(cost.atoms for cost in costs if cost is not None)
         known = not atoms  # before it is cut to what is left: where that is nothing, nothing can be bought
         if len(costs) > 1:
