@@ -194,9 +194,10 @@ class Verified:
         return asdict(self) | {"spent": self.spent.to_dict(), "total": self.total.to_dict()}
 
     def __str__(self) -> str:
+        gates = "1 gate" if self.gates == 1 else f"{self.gates:,} gates"
         return (
             f"{self.entries:,} entries follow from one another: {self.measured:,} measured, {self.told:,} told for "
-            f"nothing, {self.gates:,} gates shut.\n{percent_of(self.spent, self.total)} of the budget is spent: "
+            f"nothing, {gates} shut.\n{percent_of(self.spent, self.total)} of the budget is spent: "
             f"{self.budget}{raised(self.extensions)}.\n"
             f"seal {self.seal[:16]}… · knowledge {self.knowledge[:16]}… · file {self.digest[:16]}…"
         )
