@@ -243,36 +243,3 @@ def test_ranges_that_were_bought_by_another_strategy_are_known(tmp_path: Path, m
             session._parts.ranges.strategy(RangesOf(("x",), None))
             != session._parts.bought.ranges_of(("x",))[0].measured.question
         )
-
-
-def test_a_table_that_says_nothing_about_a_question_does_not_tell_it(tmp_path: Path) -> None:
-    """Where every question has fresh noise: one table of very many cells would spoil all answers after it."""
-    names = ("a", "b", "c")
-    domain = tacit.Domain({name: tacit.integer(0, 29) for name in names})
-    rows = pd.DataFrame(np.random.default_rng(3).integers(0, 30, (1_500, 3)), columns=list(names))
-    about: dict[str, Any] = {"data": once(rows), "domain": domain, "budget": tacit.Budget(epsilon=1.0, delta=1e-6)}
-    asked = [
-        "SELECT COUNT(*) FROM data WHERE a < 15",
-        "SELECT a, COUNT(*) FROM data GROUP BY a",
-        "SELECT AVG(b) FROM data WHERE a < 15",
-    ]
-    with tacit.open(**about, ledger=tmp_path / "l.tacit", mechanism="direct", questions=30) as session:
-        cell = session.ask("SELECT COUNT(*) FROM data WHERE a = 1 AND b = 1 AND c = 1")
-        session.table(*names)
-        for statement in asked:
-            foreseen = session.dry_run(statement)
-            found = session.ask(statement)
-            assert found.source == "measured"
-            assert 0 < found.cost.atoms <= foreseen.cost_at_most.atoms
-            again = session.ask(statement)
-            assert (again.source, again.cost.atoms, str(again).split("(")[0]) == ("repeat", 0, str(found).split("(")[0])
-        # What the table does tell, it tells for nothing.
-        inside = session.ask("SELECT COUNT(*) FROM data WHERE a < 3 AND b = 2 AND c < 4")
-        assert (inside.source, inside.cost.atoms) == ("hypothesis", 0)
-        assert session.ask("SELECT COUNT(*) FROM data WHERE a = 1 AND b = 1 AND c = 1").value == cell.value
-        session.publish(tmp_path / "p.jsonl")
-        told = [str(session.ask(statement)) for statement in asked]
-    reading = tacit.read(tmp_path / "p.jsonl")
-    assert [str(reading.ask(statement)) for statement in asked] == told
-    with pytest.raises(tacit.NeedsData):
-        reading.ask("SELECT COUNT(*) FROM data WHERE b < 15")

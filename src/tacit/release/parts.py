@@ -41,7 +41,7 @@ class Parts:
 
     def __init__(self, public: Public, curator: Curator | None, mechanism: Answerer, confidence: float) -> None:
         self._public, self._curator, self._mechanism, self._confidence = public, curator, mechanism, confidence
-        self.bought = Bought(public, confidence, learned=mechanism.learns, fresh=mechanism.fresh)
+        self.bought = Bought(public, confidence, learned=mechanism.learns)
         self._dial = Dial(public, curator, confidence)
         self.ranges = RangeParts(public, curator, mechanism, confidence, self.bought, self.known)
 

@@ -20,7 +20,7 @@ from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, NOISE, Bar, Facts, Receipt, Source, joined
-from tacit.model.noise_law import quantile, quantile_of_sum, variance
+from tacit.model.noise_law import quantile_of_sum, variance
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
@@ -36,7 +36,6 @@ from tacit.store.chain import Mark
 
 READ_SHARE = 0.1  # of 1 - confidence: for bars that are read off releases, where several kinds are compared
 _MUCH = 0.9  # of a bar: what a later release must stay below to be mentioned
-_FEW = 0.1  # of the rows: the bar of one cell, up to which fresh noise surely says more than a sum that says nothing
 
 FIRST_STAYS = "the first answer stays, and a later release is sharper"
 
@@ -107,24 +106,6 @@ class Purchase:
     def covers(self, query: Query) -> bool:
         return self.scope.issuperset(query.scope) and self.release.covers(query)
 
-    @cached_property
-    def _may_drown(self) -> bool:
-        """Whether a sum of many of its cells can have a bar of all rows, while a single cell has one of few."""
-        cell = quantile(self.measured.noise, self.confidence)
-        many = isinstance(self.measured.question, Marginal) and self.measured.values.size > 1
-        return many and cell <= _FEW * self.rows <= _FEW * cell * math.sqrt(self.measured.values.size)
-
-    def drowns(self, query: Query) -> bool:
-        """Whether what this says about a question is nothing, by its law alone: the bar is as wide as all rows."""
-        return self._may_drown and self.law(query, self.confidence) >= self.rows * query.unit
-
-    def drowns_all(self, names: tuple[str, ...]) -> bool:
-        """Whether it says nothing about the counts of these attributes' values."""
-        if not self._may_drown:
-            return False
-        each = self.measured.values.size // self.domain.size_of(names)
-        return quantile_of_sum(self.measured.noise, each, self.confidence) >= self.rows
-
     def law(self, query: Query, confidence: float) -> float:
         """The bar of what this says about a question, by the law of its noise alone, in grid steps."""
         found = self.release
@@ -178,13 +159,11 @@ class Bought:
     """Everything that was released of one table, in order.
 
     A mechanism that learns has its own say about what is inside the tables that it learned from: there only releases of
-    ranges, which it does not learn from, tell a question before it is asked. Where every question has `fresh` noise, a
-    table of so many cells that it says nothing about a question does not tell it: or one such table would spoil all
-    answers after it.
+    ranges, which it does not learn from, tell a question before it is asked.
     """
 
-    def __init__(self, public: Public, confidence: float, *, learned: bool, fresh: bool = False) -> None:
-        self._public, self._confidence, self._learned, self._fresh = public, confidence, learned, fresh
+    def __init__(self, public: Public, confidence: float, *, learned: bool) -> None:
+        self._public, self._confidence, self._learned = public, confidence, learned
         self._sure_of = split(confidence).read
         self._purchases: list[Purchase] = []
         self._telling: list[Purchase] = []
@@ -216,15 +195,12 @@ class Bought:
 
     def first(self, query: Query) -> Purchase | None:
         """The first purchase that tells a question."""
-        return next((one for one in self._telling if self._tells(one, query)), None)
-
-    def _tells(self, one: Purchase, query: Query) -> bool:
-        return one.covers(query) and not (self._fresh and one.drowns(query))
+        return next((one for one in self._telling if one.covers(query)), None)
 
     def source(self, names: tuple[str, ...]) -> tuple[Purchase, Ranged] | None:
         """The first purchase that tells all ranges of one attribute or of two, and what it says about them."""
         for one in self._telling:
-            if (found := one.ranges(names)) is not None and not (self._fresh and one.drowns_all(names)):
+            if (found := one.ranges(names)) is not None:
                 return one, found
         return None
 
@@ -246,13 +222,9 @@ class Bought:
 
     def tables(self, asked: Marginal) -> Iterator[tuple[Purchase, TableEstimate]]:
         """The purchases that tell every cell of a table, the first of them first."""
-        cells = (cell for cell in asked.queries(self._public.domain) if not cell.is_constant)
-        cell = next(cells, None) if self._fresh else None  # all have the same noise
         for one in self._telling:
             if one.scope.issuperset(asked.names) and (found := one.table(asked)) is not None:
-                own = one.measured.question == asked
-                if own or cell is None or not one.drowns(cell):
-                    yield one, found
+                yield one, found
 
     def told(self, query: Query, stored: Measured | Told | None) -> Estimate | None:
         """The answer that a question has already: by itself, or from the first purchase that tells it."""
