@@ -116,7 +116,7 @@ def _seconds_to_buy(one: tacit.Session, query: Query) -> float:
     start = time.perf_counter()
     with one._public.turn():
         online._buy(query.core)
-        online._catch_up()
+        online._catch_up(buy=True)
     return time.perf_counter() - start
 
 

@@ -65,6 +65,7 @@ class Session(Standing):
         self._public, self._curator, self._ledger, self._mechanism = public, curator, ledger, mechanism
         self._budget, self._choice, self._confidence = budget, choice, confidence
         self._starts_itself, self._is_started = start, False
+        mechanism.starts_itself = start
         self._parts = Parts(public, curator, mechanism, confidence)
         free = Loss(public.total.measure, 0)
         know = self._parts

@@ -28,6 +28,7 @@ from tacit.release.classes import Miss, attributes, boxes, left_out, sample, sam
 from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.online import Online
+from tacit.release.parts import Parts
 from tacit.release.warm_start import recalled
 from tacit.session import Session
 from tacit.trusted.curator import Curator
@@ -591,3 +592,102 @@ def test_no_question_buys_the_rest_of_a_start_that_was_cut_off(
         assert session.start().certified
         assert session.spent.atoms - spent.atoms <= foretold.atoms
         assert 0.85 * session.total.atoms < session.spent.atoms <= 0.9 * session.total.atoms
+
+
+def test_no_question_buys_a_start_that_can_be_paid_since_a_moment_ago(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The budget is raised between the look whether the session is started and the question's turn."""
+    fetch = Parts.fetch
+    with start(tmp_path, start=False) as session:
+        spend(session, 0.91)
+
+        def raised(self: Parts, *asked: Any, **other: Any) -> Any:
+            if len(session.status().extensions) == 0:
+                session.extend(tacit.Budget(epsilon=3.0, delta=1e-9))
+            return fetch(self, *asked, **other)
+
+        monkeypatch.setattr(Parts, "fetch", raised)
+        foreseen, before = session.dry_run(QUESTIONS["a value"]), session.spent
+        assert session.ask(QUESTIONS["a value"]).cost.atoms <= foreseen.cost_at_most.atoms
+        assert session.spent.atoms - before.atoms <= foreseen.cost_at_most.atoms
+        assert not session.base.bought
+        with pytest.raises(NotStarted):
+            session.ask(QUESTIONS["a range"])
+
+
+@pytest.mark.parametrize("late", [0.03, 0.3])
+@pytest.mark.parametrize("delta", [1e-9, 0.0])
+@pytest.mark.parametrize("first", [0.0, 0.3])
+def test_a_start_that_was_cut_off_goes_on_as_it_was_begun_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delta: float, late: float, first: float
+) -> None:
+    """Whatever is bought before it and between: `start` costs what it said, buys nothing twice, and never fails."""
+    domain = tacit.Domain({"a": tacit.integer(0, 1_999), "d": tacit.boolean(), "e": tacit.boolean()})
+    source = once(pd.DataFrame({"a": np.arange(N) % 2_000, "d": np.arange(N) % 3 == 0, "e": np.arange(N) % 5 == 0}))
+    about = {"start": False, "budget": tacit.Budget(epsilon=1.0, delta=delta), "domain": domain, "data": source}
+    measure, calls = Curator.measure, list[object]()
+
+    def interrupted(self: Curator, *asked: Any, **other: Any) -> Any:
+        calls.append(asked)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return measure(self, *asked, **other)
+
+    with start(tmp_path, **about) as session:
+        if first:
+            session.cdf("a", share=first)
+        with monkeypatch.context() as patched:
+            patched.setattr(Curator, "measure", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                session.start()
+        session.cdf("a", share=late, strategy="cells")
+        foretold, spent = session.base.cost, session.spent
+        found = session.start()
+        assert found.cost.atoms == session.spent.atoms - spent.atoms <= foretold.atoms
+        asked = [past.question for past in session.history if "release" in past.question or "table" in past.question]
+        assert len(asked) == len(set(asked))
+        assert session.started or session.base.cost.atoms
+        foreseen = session.dry_run(tacit.count(d=True, a=(3, 40)))
+        before = session.spent
+        session.ask(tacit.count(d=True, a=(3, 40)))
+        assert session.spent.atoms - before.atoms <= foreseen.cost_at_most.atoms
+    with start(tmp_path, **about) as again:
+        assert again.base.cost.atoms == 0
+
+
+def test_a_late_start_of_another_process_is_learned_as_there(tmp_path: Path) -> None:
+    raised = tacit.Budget(epsilon=3.0, delta=1e-9)
+    with start(tmp_path, start=False) as one:
+        spend(one, 0.91)
+        one.ask(QUESTIONS["a value"])
+        with start(tmp_path, start=False) as other:
+            other.extend(raised)
+            other.start()
+            questions = [QUESTIONS["a range"], QUESTIONS["four conditions"]]
+            told = [str(other.ask(question)).split(" (")[0] for question in questions]
+            assert [str(one.ask(question)).split(" (")[0] for question in questions] == told
+            assert [a.tobytes() for a in one.arrays()] == [a.tobytes() for a in other.arrays()]
+
+
+def test_attributes_of_one_value_have_nothing_to_start_from(tmp_path: Path) -> None:
+    domain = tacit.Domain({"a": tacit.integer(4, 4)})
+    with start(tmp_path, start=False, domain=domain, data=once(pd.DataFrame({"a": [4] * 50}))) as session:
+        assert session.started
+        assert session.start().cost.atoms == 0
+
+
+@pytest.mark.parametrize("share", [0.01, 0.04])
+def test_the_most_that_the_first_question_costs_holds_where_the_start_is_cheaper(tmp_path: Path, share: float) -> None:
+    """Without sums to certify the start costs less than was foretold, and a gate and an answer fit after all."""
+    domain = tacit.Domain({name: tacit.category(["x", "y", "z"]) for name in "abcde"})
+    rows = pd.DataFrame({name: np.random.default_rng(ord(name)).choice(["x", "y", "z"], 900) for name in "abcde"})
+    about = {"domain": domain, "data": once(rows), "warm": 0.6, "certify": 0.35, "hits": 1}
+    with start(tmp_path, **about) as session:
+        assert session._curator is not None
+        loss = Loss(session.total.measure, int(session.total.atoms * share))
+        session._curator.measure([tacit.count(a="x", b="y", c="z").bind(domain)], loss)
+        asked = tacit.count(a="x", b="x", c="x", d="x", e="y")
+        foreseen, before = session.dry_run(asked), session.spent
+        session.ask(asked)
+        assert session.spent.atoms - before.atoms <= foreseen.cost_at_most.atoms

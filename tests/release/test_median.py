@@ -77,7 +77,7 @@ def truth(session: Session, queries: list[Query]) -> NDArray[np.float64]:
 def voters(session: Session) -> Voters:
     mechanism = session._mechanism
     assert isinstance(mechanism, Online)
-    mechanism._catch_up()
+    mechanism._catch_up(buy=True)
     assert isinstance(mechanism.knowledge, Voters)
     return mechanism.knowledge
 

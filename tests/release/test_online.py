@@ -110,7 +110,7 @@ def check_the_ledger_is_all_it_needs(folder: Path) -> None:
         noise = gate and private_of(session._ledger.log, gate._intent)
     with start(folder) as session:
         after = session.ask_many(queries)
-        online(session)._catch_up()
+        online(session)._catch_up(buy=True)
         assert (online(session).knowledge.hypothesis.answer_many(queries) == hypothesis).all()
         assert [a.value for a in after] == [a.value for a in before]
         assert {a.source for a in after} == {"repeat"}

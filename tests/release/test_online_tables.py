@@ -70,7 +70,7 @@ def cells(count: int, seed: int) -> list[Query]:
 def knowledge(session: Session) -> Weights:
     mechanism = session._mechanism
     assert isinstance(mechanism, Online)
-    mechanism._catch_up()
+    mechanism._catch_up(buy=True)
     assert isinstance(mechanism.knowledge, Weights)
     return mechanism.knowledge
 

@@ -120,12 +120,12 @@ def test_it_replays_and_later_tables_are_fitted_with_it(tmp_path: Path) -> None:
         assert session._public.find([marginal(DOMAIN, "x")])[0] is None
         session._curator.measure([marginal(DOMAIN, "a", "b", "x")], Loss(session.total.measure, 10**9))
         assert session.knowledge is not None
-        session._mechanism._catch_up()  # type: ignore[attr-defined]
+        session._mechanism._catch_up(buy=True)  # type: ignore[attr-defined]
         known = session.knowledge.hypothesis.answer_many(queries)  # type: ignore[attr-defined]
         spent = session.spent
     with start(tmp_path) as session:
         assert [a.value for a in session.ask_many(queries)] == [a.value for a in before]
-        session._mechanism._catch_up()  # type: ignore[attr-defined]
+        session._mechanism._catch_up(buy=True)  # type: ignore[attr-defined]
         assert (session.knowledge.hypothesis.answer_many(queries) == known).all()  # type: ignore[union-attr]
         assert session.spent == spent
 

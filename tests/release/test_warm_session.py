@@ -73,7 +73,7 @@ def errors(session: Session, queries: list[Query], answers: list[tacit.Answer]) 
 def weights(session: Session) -> Weights:
     mechanism = session._mechanism
     assert isinstance(mechanism, Online)
-    mechanism._catch_up()
+    mechanism._catch_up(buy=True)
     assert isinstance(mechanism.knowledge, Weights)
     return mechanism.knowledge
 

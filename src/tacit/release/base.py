@@ -274,9 +274,8 @@ def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Los
     """
     bought = certificates(public, start.name, confidence)
     each, prospect = _each(loss), _kept(public, start)
-    price = sum(one.atoms for kind, one in each.items() if kind not in bought)
-    worth = certifiable(public, loss, confidence) and price <= public.left.atoms
-    if SAMPLE not in bought and curator is not None and worth:
+    price = certificate_price(public, bought, loss, confidence)
+    if price.atoms and price <= public.left and curator is not None:
         wanted, prospect = _wanted(public, start, confidence)
         if public.shelf is not None and prospect is not None:
             public.shelf.put(_KEPT, start.name, prospect.packed())
@@ -303,6 +302,13 @@ def certifiable(public: Public, loss: Loss, confidence: float) -> bool:
     listed = sampled(public.domain, attributes(public.domain))
     questions = sum(one.questions for one in listed)
     return bool(listed) and _rank(questions, (one.scope for one in listed), public.domain, confidence) <= questions
+
+
+def certificate_price(public: Public, bought: Iterable[str], loss: Loss, confidence: float) -> Loss:
+    """What is missing of a certificate for so much, by what was bought of it; nothing where none can be."""
+    known = set(bought)
+    worth = SAMPLE not in known and certifiable(public, loss, confidence)
+    return Loss(loss.measure, sum(one.atoms for kind, one in _each(loss).items() if worth and kind not in known))
 
 
 def _each(loss: Loss) -> dict[str, Loss]:

@@ -28,6 +28,7 @@ class Direct:
     """The budget is cut into equal parts, one for each new question. What a release tells already is never bought."""
 
     fresh, learns, knows, everything = True, False, False, False
+    starts_itself = False
 
     def __init__(self, public: Public, curator: Curator | None, *, questions: int, confidence: float) -> None:
         self._public, self._curator = public, curator

@@ -81,6 +81,7 @@ class Answerer(Protocol):
     fresh: bool  # every new question has noise of its own, and a price: one table is cheaper than many questions
     learns: bool  # a new question is free while what is public answers it well
     everything: bool  # its first purchase answers all questions
+    starts_itself: bool  # whether a question may make the first purchase
 
     def estimate(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> list[Estimate]:
         """Answers to new questions. `newest` is the ledger's newest entry, if the caller has looked in this turn."""

@@ -59,6 +59,7 @@ class NoisyHistogram:
     """Everything is answered from one release, which the session's start buys. After that all questions are free."""
 
     fresh, learns, knows, everything = False, False, False, True
+    starts_itself = False
 
     def __init__(self, public: Public, curator: Curator | None, *, confidence: float) -> None:
         check(public.domain)

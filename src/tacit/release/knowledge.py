@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -17,10 +16,10 @@ from tacit.model.query import Query
 from tacit.model.request import Lens
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
-from tacit.release.base import SAMPLE, Base, certifiable, certificates, certify
+from tacit.release.base import Base, certifiable, certificate_price, certificates, certify
 from tacit.release.hypothesis.fit import Progress
 from tacit.release.public import Public
-from tacit.release.warm_start import WarmStart, begun_with, recalled, warm_start
+from tacit.release.warm_start import WarmStart, begun_with, recalled, still_to_buy, warm_start
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -76,22 +75,20 @@ class Knowledge(Protocol):
 
 
 class Missing(NamedTuple):
-    """What a start would still cost: its tables, and the certificate of what fits them."""
+    """What a start would still cost, its tables and the certificate of what fits them; and what each is bought for."""
 
     tables: Loss
     certificate: Loss
-
-    @property
-    def price(self) -> Loss:
-        return self.tables + self.certificate
+    warm: Loss
+    sure: Loss
 
 
 class TableStart:
     """Noisy tables for the loss `warm` at most, and for `sure` a certificate of the hypothesis that fits them.
 
     With a certificate the hypothesis is a `base`, which answers for itself from then on. `cost` is what was paid for
-    all of it: this much is certainly not spent on gates. Where less is left than that, both are bought for the same
-    shares of what is left, down to a tenth of the budget.
+    all of it: this much is certainly not spent on gates. Where less is left than that when it is begun, both are bought
+    for the same shares of what is left, down to a tenth of the budget. One that was cut off goes on as it was begun.
     """
 
     def __init__(
@@ -109,85 +106,78 @@ class TableStart:
         self._confidence, self._progress = confidence, progress
         self.made = False  # whether all is ready, and nothing is left to do
         self.cost = self._nothing = Loss(warm.measure, 0)
-        self._base: Base | None = None
+        self.base: Base | None = None  # what was bought and certified, here or in another process
         self._found: WarmStart | None = None
-        self._short_of: Loss | None = None  # the whole budget, when too little of it was left
 
     @property
     def taken(self) -> bool:
         """Whether what is known here starts from it."""
         return self._found is not None
 
-    @property
-    def base(self) -> Base | None:
-        """What was bought and certified, here or in another process."""
-        if not self.made and self.bought():
-            with suppress(InvalidQuery):  # a start that was cut off is made by whoever may buy the rest
-                self.make(buy=False)
-        return self._base
-
     def ahead(self) -> Loss:
         """What it would cost at most if it were bought now; nothing if all of it was, or too little is left for it."""
-        return self._nothing if self.made or self._is_short() else self._missing().price
+        if self.made:
+            return self._nothing
+        missing = self._missing()
+        return missing.tables + missing.certificate
 
     def bought(self) -> bool:
         """Whether it was bought, or a part of it."""
         return any(one.start is not None for one in self._public.released())
 
-    def make(self, *, buy: bool) -> Loss:
-        """Have it ready for the first guess, buying what `ahead` says (or refusing to); what was paid."""
-        if self.made or self._is_short():
+    def make(self, *, buy: bool, must: bool = False) -> Loss:
+        """Have it ready for the first guess, as far as it was bought, and buy what `ahead` says if that is wanted.
+
+        must: refuse where it is not there and could be bought. What was paid is returned.
+        """
+        if self.made:
             return self._nothing
         before, found, missing = self._public.spent, self._found, self._missing()
         if found is None:
             found = recalled(self._public, progress=self._progress)
+        if found is None and self._curator is None and self.bought():
+            found = warm_start(self._public, None, loss=self._warm)  # refused: the rest is where the data are
+        if found is None and buy and missing.tables.atoms:
+            found = warm_start(self._public, self._curator, loss=missing.warm, progress=self._progress)
         if found is None:
-            begun = self.bought()
-            if not buy and not (begun and self._curator is None):
+            if must and missing.tables.atoms:
                 raise InvalidQuery("nothing is published yet to make rows from: start the session.")
-            if not begun and not missing.tables.atoms:
-                self._knowledge.note = "there was too little left for the warm start"
-                self._short_of = self._public.whole
-                return self._nothing
-            loss = missing.tables if missing.tables.atoms else self._warm  # which then is refused
-            found = warm_start(self._public, self._curator, loss=loss, progress=self._progress)
+            self._knowledge.note = "there was too little left for the warm start"
+            if missing.tables.atoms:  # the budget was raised after the session was found to have none
+                self._knowledge.note = "the warm start was not bought"
+            return self._nothing
         if self._found is None:  # once: what is learned after it stays learned
             self._knowledge.start_from(found, tables=not self._sure.atoms)
             self._found = found
         curator = self._curator if buy and missing.certificate.atoms else None
-        self._base = certify(self._public, curator, found, missing.certificate, self._confidence)
-        bought = [*found.measured, *(() if self._base is None else self._base.certificates)]
+        self.base = certify(self._public, curator, found, missing.sure, self._confidence)
+        bought = [*found.measured, *(() if self.base is None else self.base.certificates)]
         self.cost = Loss(self._warm.measure, sum(one.cost.atoms for one in bought))
-        # A start that was cut off before its certificate is made once more, by whoever may buy that.
-        self.made = buy or self._base is not None or not self._sure.atoms or self._curator is None
+        # Whoever may buys a certificate that is missing, now or when the budget was raised; then it is found here too.
+        never = self._curator is None or not certifiable(self._public, missing.sure, self._confidence)
+        self.made = self.base is not None or never
         return self._public.spent - before
 
-    def _is_short(self) -> bool:
-        """Whether too little was left, and the budget was not raised since: what is left only becomes less."""
-        return self._short_of is not None and self._short_of == self._public.whole
-
     def _missing(self) -> Missing:
-        """What is still to be bought. A start that was begun goes on; else a tenth of what was planned must be left."""
-        public, whole = self._public, self._public.divided.atoms
-        left, begun = public.left.atoms, begun_with(public)
-        sold = {} if begun is None or begun.left else certificates(public, begun.name(public), self._confidence)
-        certified = sum(one.cost.atoms for one in sold.values())
-        tables = 0 if begun is None else begun.paid.atoms
-        share = _share(self._warm + self._sure, left + tables + certified, whole)
-        if begun is None and share < _LEAST_SHARE:
-            return Missing(self._nothing, self._nothing)
-        rest = 0
-        if begun is None or begun.left:
-            rest = int(self._warm.atoms * share)
-            if rest - tables > left:  # something else was bought before the rest of it
-                rest = int(self._warm.atoms * left / whole)
-        sure = min(int(self._sure.atoms * share), left - max(0, rest - tables) + certified)
-        worth = SAMPLE not in sold and certifiable(
-            public, loss := Loss(self._sure.measure, max(0, sure)), self._confidence
-        )
-        return Missing(Loss(self._warm.measure, rest), loss if worth else self._nothing)
+        """What is still to be bought, in one go: nothing where what is left does not pay for it.
 
-
-def _share(planned: Loss, left: int, whole: int) -> float:
-    """Which part of its plan a start is bought for: all of it, or as much of it as is left of the budget."""
-    return 1.0 if planned.atoms <= left else left / whole
+        How much it is bought for follows from what was left when it was begun, so that whoever goes on with it asks for
+        the same tables.
+        """
+        public, begun = self._public, begun_with(self._public)
+        left = public.left
+        before = left if begun is None else public.left_before(begun.first)
+        share = 1.0 if self._warm + self._sure <= before else before.atoms / public.divided.atoms
+        warm, sure = (Loss(one.measure, int(one.atoms * share)) for one in (self._warm, self._sure))
+        none = Missing(self._nothing, self._nothing, warm, sure)
+        if begun is None and (share < _LEAST_SHARE or max(public.domain.sizes.values()) < 2):
+            return none
+        tables = warm if begun is None else self._nothing
+        if begun is not None and begun.left:
+            tables = still_to_buy(public, warm)
+        if not tables <= left:  # something else was bought before the rest of it
+            return none
+        whole = begun is not None and not begun.left
+        sold = certificates(public, begun.name(public), self._confidence) if begun is not None and whole else {}
+        certificate = certificate_price(public, sold, sure, self._confidence)
+        return Missing(tables, certificate if tables + certificate <= left else self._nothing, warm, sure)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BudgetExhausted, InvalidQuery
+from tacit.errors import BudgetExhausted, InvalidQuery, NeedsData
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, Measured, Told
 from tacit.model.facts import ANSWER, FREE, NOISE, Bar
@@ -63,6 +63,7 @@ class Online(Generic[K]):
     """
 
     fresh, learns, everything = False, True, False
+    starts_itself = False
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class Online(Generic[K]):
         if not queries:
             return []
         self.knowledge.check(queries)
-        paid = self._catch_up(newest)
+        paid = self._catch_up(newest, buy=self.starts_itself)
         settled = self.settled(queries)  # by a base that was bought just now
         told: dict[Query | Statistic, Measured | Told] = {}
         cores = [query.core for query in queries]
@@ -125,7 +126,7 @@ class Online(Generic[K]):
             if found is not None:
                 hard = now[easy]
                 told[hard], cost = self._buy(hard)
-                self._catch_up()
+                self._catch_up(buy=False)
                 before = self._left
                 self._open = self._next_gate(guesses.floor)
                 # A hard question pays for the next gate, so that easy ones after it are free.
@@ -144,8 +145,13 @@ class Online(Generic[K]):
 
     @property
     def base(self) -> Base | None:
-        """What is certified, once it is bought."""
-        return None if self._start is None else self._start.base
+        """What is certified, once it is bought, here or in another process."""
+        if self._start is None:
+            return None
+        if not self._start.made and self._start.bought():
+            with suppress(InvalidQuery, NeedsData):  # a start that was cut off is made by whoever may buy the rest
+                self._begin(self._start, buy=False)
+        return self._start.base
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         base = self.base
@@ -161,19 +167,19 @@ class Online(Generic[K]):
         return self._start is not None and self._start.bought()
 
     def begin(self) -> Loss:
-        return self._catch_up()
+        return self._catch_up(buy=True)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         return self.known().draw(rows, rng)
 
     def known(self) -> K:
         """What is public, up to the newest entry. Buys nothing."""
-        self._catch_up(buy=False)
+        self._catch_up(buy=False, must=True)
         return self.knowledge
 
     def arrays(self) -> Iterable[NDArray[Any]]:
         with suppress(InvalidQuery):  # nothing was bought to begin with; what there is is known all the same
-            self._catch_up(buy=False)
+            self._catch_up(buy=False, must=True)
         return self.knowledge.arrays()
 
     @property
@@ -190,9 +196,9 @@ class Online(Generic[K]):
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
         questions = question.size(self._public.domain) if isinstance(question, Marginal) else 1
-        ahead = self.ahead()
-        after = max(0, self._public.left.atoms - ahead.atoms)
-        return Loss(ahead.measure, ahead.atoms + self._most_of(questions, after))
+        ahead, left = self.ahead(), self._public.left
+        # The start may cost less than what was foretold, and leave more.
+        return Loss(left.measure, min(left.atoms, ahead.atoms + self._most_of(questions, left.atoms)))
 
     def _most_of(self, questions: int, left: int) -> int:
         """What so many questions cost at most, in atoms, with so much left: all are hard, and have gates opened."""
@@ -344,24 +350,27 @@ class Online(Generic[K]):
         self._limits: Spendable | None = None  # by the last look: they change by entries alone
         self._open = None
 
-    def _begin(self, start: TableStart, *, buy: bool) -> Loss:
+    def _begin(self, start: TableStart, *, buy: bool, must: bool = False) -> Loss:
         """Have the start; what was paid for it."""
         before = start.taken
-        paid = start.make(buy=buy)
+        paid = start.make(buy=buy, must=must)
         if self._read_to and start.taken > before:
             # The budget was raised, and it was bought after others: they are learned after it, as in other processes.
             self._restart()
             assert self._start is not None
-            self._start.make(buy=buy)
+            self._start.make(buy=False)
         return paid
 
-    def _catch_up(self, newest: Mark | None = None, *, buy: bool = True) -> Loss:
+    def _catch_up(self, newest: Mark | None = None, *, buy: bool, must: bool = False) -> Loss:
         """Learn what this or another process has bought since the last look: a fold over the ledger, in its order.
 
-        What had to be paid to begin is returned. `newest` is the newest entry, where it is known.
+        What had to be paid to begin is returned. `newest` is the newest entry, where it is known. `buy`, `must`: see
+        `TableStart.make`.
         """
         try:
-            paid = self._nothing if self._start is None or self._start.made else self._begin(self._start, buy=buy)
+            start, paid = self._start, self._nothing
+            if start is not None and not start.made:
+                paid = self._begin(start, buy=buy, must=must)
             if newest is not None and newest.seq == self._read_to and self._limits is not None and not paid.atoms:
                 self.knowledge.learn((), newest.seq)  # voters are stirred by what was only told, too
                 self._left = self._limits.whole - newest.spent

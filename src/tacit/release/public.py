@@ -136,6 +136,12 @@ class Public:
     def left(self) -> Loss:
         return Loss(self.total.measure, max(0, self.whole.atoms - self._lines.head().spent))
 
+    def left_before(self, entry: int) -> Loss:
+        """What was left before a purchase was made, by its entry."""
+        line = next(iter(self._lines.lines(entry - 1)))
+        raised = sum(one.atoms for one in self._lines.limits() if one.kind == "extended" and one.seq < entry)
+        return Loss(self.total.measure, max(0, self.total.atoms + raised - line.spent + line.atoms))
+
     @property
     def extensions(self) -> tuple[Extension, ...]:
         """The decisions to raise the budget, in order."""

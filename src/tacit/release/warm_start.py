@@ -93,14 +93,14 @@ def recalled(public: Public, *, progress: Progress | None = None) -> WarmStart |
 
 
 class Begun(NamedTuple):
-    """What was bought of a start, in the order of a fit, how many purchases are still to come, and what was paid.
+    """What was bought of a start, in the order of a fit; how many purchases are still to come; the first one's entry.
 
-    Tables that were bought before it are among what was measured; they were not paid for the start.
+    Tables that were bought before it are among what was measured.
     """
 
     measured: tuple[Measured, ...]
     left: int
-    paid: Loss
+    first: int
 
     def name(self, public: Public) -> str:
         """Which guess it is, once it is whole."""
@@ -116,8 +116,15 @@ def begun_with(public: Public) -> Begun | None:
     # Whoever goes on with a start that was cut short may name a table of others once more: it counts once.
     named = dict.fromkeys(entry for mark, _ in marks for entry in mark.beside if entry in released)
     together = sorted([*(released[entry] for entry in named), *(one for _, one in marks)], key=_place)
-    paid = Loss(public.total.measure, sum(one.cost.atoms for _, one in marks))
-    return Begun(tuple(together), marks[-1][0].left, paid)
+    return Begun(tuple(together), marks[-1][0].left, marks[0][1].receipt.entry)
+
+
+def still_to_buy(public: Public, loss: Loss) -> Loss:
+    """What of a start for this loss was not bought yet, and would cost."""
+    asked = wanted(public, loss)
+    known = public.find([question for question, _ in asked])
+    new = (price.atoms for (_, price), found in zip(asked, known, strict=True) if found is None)
+    return Loss(loss.measure, sum(new))
 
 
 def kept_fit(public: Public, kind: str, name: str, fit: Callable[[], AnyFit]) -> AnyFit:
