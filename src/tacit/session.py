@@ -97,8 +97,9 @@ class Session(Standing):
             return True
         mechanism = self._mechanism
         nothing_to_buy = not mechanism.ahead().atoms
-        # Once it is bought it stays so, but too little of a budget may become enough.
-        self._is_started = nothing_to_buy and (not (mechanism.knows or mechanism.everything) or mechanism.bought())
+        # What is bought stays so, but too little of a budget may become enough. A start itself knows what is missing.
+        stays = not mechanism.knows and (not mechanism.everything or mechanism.bought())
+        self._is_started = nothing_to_buy and stays
         return nothing_to_buy
 
     def start(self) -> Started:

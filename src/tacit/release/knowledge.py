@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
 _LEAST_SHARE = 0.1  # of its plan, that a start is begun with
+_LEAST_CERTIFIED = 0.25  # of what was planned for a certificate, below which its bars would be too wide
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +148,7 @@ class TableStart:
                 self._knowledge.note = "the warm start was not bought"
             return self._nothing
         if self._found is None:  # once: what is learned after it stays learned
+            self._knowledge.note = ""  # whatever was said while it was not there
             self._knowledge.start_from(found, tables=not self._sure.atoms)
             self._found = found
         curator = self._curator if buy and missing.certificate.atoms else None
@@ -154,7 +156,7 @@ class TableStart:
         bought = [*found.measured, *(() if self.base is None else self.base.certificates)]
         self.cost = Loss(self._warm.measure, sum(one.cost.atoms for one in bought))
         # Whoever may buys a certificate that is missing, now or when the budget was raised; then it is found here too.
-        never = self._curator is None or not certifiable(self._public, missing.sure, self._confidence)
+        never = self._curator is None or not certifiable(self._public, self._sure, self._confidence)
         self.made = self.base is not None or never
         return self._public.spent - before
 
@@ -179,5 +181,13 @@ class TableStart:
             return none
         whole = begun is not None and not begun.left
         sold = certificates(public, begun.name(public), self._confidence) if begun is not None and whole else {}
-        certificate = certificate_price(public, sold, sure, self._confidence)
-        return Missing(tables, certificate if tables + certificate <= left else self._nothing, warm, sure)
+        sure = self._affordable(sold, sure, Loss(left.measure, left.atoms - tables.atoms))
+        return Missing(tables, certificate_price(public, sold, sure, self._confidence), warm, sure)
+
+    def _affordable(self, sold: Iterable[str], sure: Loss, left: Loss) -> Loss:
+        """What a certificate is bought for: nine tenths of what is left, where that is less; nothing, if far less."""
+        price = certificate_price(self._public, sold, sure, self._confidence)
+        if price <= left:
+            return sure
+        part = 0.9 * left.atoms / price.atoms
+        return Loss(sure.measure, int(sure.atoms * part)) if part >= _LEAST_CERTIFIED else self._nothing
