@@ -22,6 +22,7 @@ from tacit.release.online import OWNER, Online
 from tacit.release.online_terms import Terms
 from tacit.release.public import Public
 from tacit.session import Session
+from tacit.trusted import gate as gate_module
 from tacit.trusted.curator import Curator
 from tacit.trusted.noise import draw_geometric
 from tacit.trusted.records import Records
@@ -181,7 +182,6 @@ def test_planted_counter_reset_at_restart(tmp_path: Path, monkeypatch: pytest.Mo
 def check_the_answer_has_noise_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison's noise must say nothing about the answer's: their draws are different calls."""
     from tacit.trusted import curator as curator_module
-    from tacit.trusted import gate as gate_module
 
     drawn: list[Any] = []
     added: list[Any] = []
@@ -320,8 +320,6 @@ def test_the_guessed_number_of_questions_doubles_when_it_is_passed(tmp_path: Pat
 def test_a_gate_that_another_process_died_with_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tacit.trusted import gate as gate_module
-
     noises = iter([2**45, 0, 2**45, 0])  # of a threshold that nothing passes, and of one comparison; twice
     monkeypatch.setattr(gate_module, "draw_geometric", lambda scale, size: np.full(size, next(noises)))
     first, second = conjunctions(2, seed=7)
@@ -335,3 +333,21 @@ def test_a_gate_that_another_process_died_with_is_not_waited_for(
         assert answer.source == "hypothesis"
         assert session.spent.atoms == spent + mine.terms.atoms  # for a new gate
         assert online(session)._open is not mine
+
+
+def test_who_may_pay_for_an_answer_and_not_for_the_next_gate_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an analyst whose quota ends there."""
+    with start(tmp_path, hits=5) as session:
+        first, second, third = conjunctions(3, seed=7)
+        monkeypatch.setattr(gate_module, "first_passing", lambda *compared: None)
+        assert session.ask(first).cost == online(session).terms.gate_loss
+        monkeypatch.setattr(gate_module, "first_passing", lambda *compared: 0)
+        with session.spending(online(session).terms.answer_loss):
+            found = session.ask(second)
+        assert (found.source, found.cost <= online(session).terms.answer_loss) == ("measured", True)
+        assert session._public.has_gate(OWNER) is False
+        before = session.spent
+        monkeypatch.setattr(gate_module, "first_passing", lambda *compared: None)
+        assert session.ask(third).cost.atoms == session.spent.atoms - before.atoms > 0

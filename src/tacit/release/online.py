@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BudgetExhausted, InvalidQuery, NeedsData
+from tacit.errors import BudgetExhausted, InvalidQuery, NeedsData, WouldSpend
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, Measured, Told
 from tacit.model.facts import ANSWER, FREE, NOISE, Bar
@@ -128,7 +128,8 @@ class Online(Generic[K]):
                 told[hard], cost = self._buy(hard)
                 self._catch_up(buy=False)
                 before = self._left
-                self._open = self._next_gate(guesses.floor)
+                with suppress(WouldSpend, BudgetExhausted):  # the answer is paid, and the next who asks may open it
+                    self._open = self._next_gate(guesses.floor)
                 # A hard question pays for the next gate, so that easy ones after it are free.
                 bought[hard] = cost + Loss(cost.measure, before - self._left)
                 easy += 1
