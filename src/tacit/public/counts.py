@@ -141,7 +141,8 @@ class CountJudge:
         begun = self._beginnings[kind].get(start) or self._beginning(kind, start)
         if begun is None or begun.atoms != line.atoms or _FORMS[kind].ends.fullmatch(end) is None:
             return False
-        before, alone, seals = "", True, list[bytes | Runs]([begun.sealed])
+        seals: list[bytes | Runs] = [begun.sealed]  # an annotation costs nothing here, and a generic list does
+        before, alone = "", True
         for text in factors.split(_BETWEEN):
             one = self._conditions.get(text) or self._condition(text)
             if one is None or one[0] <= before:
