@@ -691,3 +691,79 @@ def test_the_most_that_the_first_question_costs_holds_where_the_start_is_cheaper
         foreseen, before = session.dry_run(asked), session.spent
         session.ask(asked)
         assert session.spent.atoms - before.atoms <= foreseen.cost_at_most.atoms
+
+
+def test_a_start_whose_missing_table_was_bought_by_itself_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domain = tacit.Domain({"a": tacit.integer(0, 4_999), "d": tacit.boolean()})
+    source = once(pd.DataFrame({"a": np.arange(N) % 5_000, "d": np.arange(N) % 3 == 0}))
+    about = {"start": False, "domain": domain, "data": source}
+    measure, calls = Curator.measure, list[object]()
+
+    def interrupted(self: Curator, *asked: Any, **other: Any) -> Any:
+        calls.append(asked)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return measure(self, *asked, **other)
+
+    with start(tmp_path, **about) as session:
+        with monkeypatch.context() as patched:
+            patched.setattr(Curator, "measure", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                session.start()
+        session.cdf("a", share=0.1, strategy="two levels")
+        foretold = session.base.cost
+        found = session.start()
+        assert 0 < found.cost.atoms <= foretold.atoms
+        assert found.certified
+        assert (session.started, session.base.cost.atoms) == (True, 0)
+
+
+def test_a_session_that_goes_on_without_its_start_publishes_what_it_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure, calls = Curator.measure, list[object]()
+    about = {"start": False, "budget": tacit.Budget(epsilon=1.0)}
+
+    def interrupted(self: Curator, *asked: Any, **other: Any) -> Any:
+        calls.append(asked)
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        return measure(self, *asked, **other)
+
+    with start(tmp_path, **about) as session:
+        with monkeypatch.context() as patched:
+            patched.setattr(Curator, "measure", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                session.start()
+        session.cdf("a", share=0.6)
+        assert session.started  # the rest can no longer be paid
+        asked = [QUESTIONS["a value"], QUESTIONS["a range"], QUESTIONS["missing"]]
+        told = [session.ask(question).value for question in asked]
+        session.publish(tmp_path / "p.jsonl")
+    reading = tacit.read(tmp_path / "p.jsonl")
+    assert [reading.ask(question).value for question in asked] == told
+    assert (reading.started, reading.base.cost.atoms) == (True, 0)
+
+
+def test_attributes_of_very_many_bins_and_few_rows_have_a_start(tmp_path: Path) -> None:
+    """Whose tree would get nothing of so small a budget: it is left out."""
+    domain = tacit.Domain({"a": tacit.integer(0, 4_999), "d": tacit.boolean()})
+    source = once(pd.DataFrame({"a": np.arange(500), "d": np.arange(500) % 3 == 0}))
+    small = tacit.Budget(epsilon=0.1, delta=1e-9)
+    with start(tmp_path, start=False, domain=domain, data=source, budget=small) as session:
+        foretold = session.base.cost
+        assert 0 < session.start().cost.atoms <= foretold.atoms
+        assert session.started
+
+
+def test_no_question_buys_a_histogram_that_can_be_paid_since_a_moment_ago(tmp_path: Path) -> None:
+    with start(tmp_path, start=False, mechanism="histogram", warm=None, certify=None, hits=None) as session:
+        spend(session, 0.5)
+        mechanism = session._mechanism
+        with pytest.raises(NotStarted):
+            mechanism.estimate([QUESTIONS["a value"].bind(DOMAIN)])
+        spent = session.spent
+        assert session.start().cost.atoms == session.spent.atoms - spent.atoms > 0
+        assert session.ask(QUESTIONS["a value"]).cost.atoms == 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BudgetExhausted, InvalidDomain, InvalidQuery
+from tacit.errors import BudgetExhausted, InvalidDomain, InvalidQuery, NotStarted
 from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
@@ -71,7 +71,7 @@ class NoisyHistogram:
 
     def estimate(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> list[Estimate]:
         linear = [query for query in queries if isinstance(query, Query)]  # statistics are bought by themselves
-        bought, cost = self._bought()
+        bought, cost = self._bought(buy=self.starts_itself)
         estimates = [bought.estimate(query) for query in linear]
         if cost.atoms:  # the first question pays for all
             estimates[0] = replace(estimates[0], facts=replace(estimates[0].facts, source="measured", cost=cost))
@@ -94,7 +94,7 @@ class NoisyHistogram:
         return known.estimate(query)
 
     def table(self, asked: Marginal) -> TableEstimate:
-        bought, cost = self._bought()
+        bought, cost = self._bought(buy=self.starts_itself)
         table = bought.release
         estimate = table.table(asked) if isinstance(table, NoisyTable) else self._binned(asked, bought)
         facts = replace(estimate.facts, source="measured", cost=cost)
@@ -117,7 +117,9 @@ class NoisyHistogram:
         return self._public.find([self._cells])[0] is not None
 
     def begin(self) -> Loss:
-        return self._bought()[1]
+        if self._read() is None and not self._public.left.atoms:
+            return Loss(self._public.total.measure, 0)  # nothing can be bought
+        return self._bought(buy=True)[1]
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         bought = self._read()
@@ -154,14 +156,16 @@ class NoisyHistogram:
             self._known = Purchase(bought, self._public.domain, self._public.rows, self._confidence)
         return self._known
 
-    def _bought(self) -> tuple[Purchase, Loss]:
-        """The histogram, which the session's start buys, and what was paid for it now."""
+    def _bought(self, *, buy: bool) -> tuple[Purchase, Loss]:
+        """The histogram, which the session's start buys, and what was paid for it now. A question may not `buy` it."""
         known, cost = self._read(), Loss(self._public.total.measure, 0)
         if known is None:
             if not self._public.left.atoms:  # as after an older copy of the ledger was accepted
                 raise BudgetExhausted(
                     "What the answers start from has to be bought, and nothing of the budget is left."
                 )
+            if not buy and self._curator is not None:  # the budget was raised since the session was looked at
+                raise NotStarted("What the answers start from was not bought: start the session.")
             bought = buyer(self._public, self._curator).measure([self._cells], self._public.left)[0]
             known, cost = Purchase(bought, self._public.domain, self._public.rows, self._confidence), bought.cost
             self._known = known

@@ -75,6 +75,9 @@ class Knowledge(Protocol):
         ...
 
 
+Spent = tuple[int, int]
+
+
 class Missing(NamedTuple):
     """What a start would still cost, its tables and the certificate of what fits them; and what each is bought for."""
 
@@ -109,6 +112,8 @@ class TableStart:
         self.cost = self._nothing = Loss(warm.measure, 0)
         self.base: Base | None = None  # what was bought and certified, here or in another process
         self._found: WarmStart | None = None
+        self._known: tuple[Spent, Missing] | None = None  # what was missing, by what was spent then
+        self._tried: Spent | None = None  # what was spent when it was last looked for
 
     @property
     def taken(self) -> bool:
@@ -117,7 +122,7 @@ class TableStart:
 
     def ahead(self) -> Loss:
         """What it would cost at most if it were bought now; nothing if all of it was, or too little is left for it."""
-        if self.made:
+        if self.made and self._curator is not None:  # a file stays what it is
             return self._nothing
         missing = self._missing()
         return missing.tables + missing.certificate
@@ -131,13 +136,14 @@ class TableStart:
 
         must: refuse where it is not there and could be bought. What was paid is returned.
         """
-        if self.made:
+        now = self._spent()
+        if self.made or not (buy or must or self._tried != now):
             return self._nothing
-        before, found, missing = self._public.spent, self._found, self._missing()
+        before, found, missing, self._tried = self._public.spent, self._found, self._missing(), now
         if found is None:
             found = recalled(self._public, progress=self._progress)
-        if found is None and self._curator is None and self.bought():
-            found = warm_start(self._public, None, loss=self._warm)  # refused: the rest is where the data are
+        if found is None and self._curator is None and missing.tables.atoms and self.bought():
+            found = warm_start(self._public, None, loss=missing.warm)  # refused: the rest is where the data are
         if found is None and buy and missing.tables.atoms:
             found = warm_start(self._public, self._curator, loss=missing.warm, progress=self._progress)
         if found is None:
@@ -160,7 +166,18 @@ class TableStart:
         self.made = self.base is not None or never
         return self._public.spent - before
 
+    def _spent(self) -> Spent:
+        """What changes with every purchase, and when the budget is raised."""
+        return self._public.spent.atoms, self._public.whole.atoms
+
     def _missing(self) -> Missing:
+        """What is still to be bought. It is worked out once for all questions between two purchases."""
+        now = self._spent()
+        if self._known is None or self._known[0] != now:
+            self._known = now, self._work_out()
+        return self._known[1]
+
+    def _work_out(self) -> Missing:
         """What is still to be bought, in one go: nothing where what is left does not pay for it.
 
         How much it is bought for follows from what was left when it was begun, so that whoever goes on with it asks for

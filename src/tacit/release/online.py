@@ -149,7 +149,7 @@ class Online(Generic[K]):
         """What is certified, once it is bought, here or in another process."""
         if self._start is None:
             return None
-        if not self._start.made and self._start.bought():
+        if not self._start.made:
             with suppress(InvalidQuery, NeedsData):  # a start that was cut off is made by whoever may buy the rest
                 self._begin(self._start, buy=False)
         return self._start.base

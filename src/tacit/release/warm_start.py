@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidDomain, TacitError
 from tacit.model.budget import Loss, percent_of
 from tacit.model.domain import Domain
-from tacit.model.entry import Measured, Start
+from tacit.model.entry import Measured, Start, Told
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
@@ -122,9 +122,8 @@ def begun_with(public: Public) -> Begun | None:
 def still_to_buy(public: Public, loss: Loss) -> Loss:
     """What of a start for this loss was not bought yet, and would cost."""
     asked = wanted(public, loss)
-    known = public.find([question for question, _ in asked])
-    new = (price.atoms for (_, price), found in zip(asked, known, strict=True) if found is None)
-    return Loss(loss.measure, sum(new))
+    new = _new(public.find([question for question, _ in asked]))
+    return Loss(loss.measure, sum(price.atoms for (_, price), buys in zip(asked, new, strict=True) if buys))
 
 
 def kept_fit(public: Public, kind: str, name: str, fit: Callable[[], AnyFit]) -> AnyFit:
@@ -188,17 +187,19 @@ def wanted(public: Public, loss: Loss) -> list[tuple[Wanted, Loss]]:
         raise InvalidDomain("no attribute has two values or more, so there is nothing to start from.")
     alone = [scope[0] for scope in plan.scopes if len(scope) == 1]
     trees = {name: tree for name in alone if (tree := _tree(domain, name, loss)) is not None}
+    found = list[tuple[Wanted, Loss]]()
     if loss.measure == "epsilon":
-        return [
-            (trees.get(names[0], _marginal(names)) if len(names) == 1 else _marginal(names), _part(loss, share))
-            for names, share in plan.tables(float(loss) / people).items()
-        ]
-    rho = float(loss) / people**2
-    # A tree costs as much as its attribute does among the interactions; both give way to each other.
-    shares = {name: plan.share((name,), rho) for name in trees}
-    whole = 1 + sum(shares.values())
-    found: list[tuple[Wanted, Loss]] = [(plan.question(rho), _part(loss, 1 / whole))]
-    return found + [(trees[name], _part(loss, share / whole)) for name, share in shares.items()]
+        for names, share in plan.tables(float(loss) / people).items():
+            alone_in_it = trees.get(names[0]) if len(names) == 1 else None
+            found.append((alone_in_it or _marginal(names), _part(loss, share)))
+    else:
+        rho = float(loss) / people**2
+        # A tree costs as much as its attribute does among the interactions; both give way to each other.
+        shares = {name: plan.share((name,), rho) for name in trees}
+        whole = 1 + sum(shares.values())
+        found.append((plan.question(rho), _part(loss, 1 / whole)))
+        found += [(trees[name], _part(loss, share / whole)) for name, share in shares.items()]
+    return [(asked, price) for asked, price in found if price.atoms]  # what would get nothing is left out
 
 
 def mean_size(noise: Noise) -> float:
@@ -232,10 +233,7 @@ def _buy(public: Public, curator: Curator | None, asked: Sequence[tuple[Wanted, 
     for question, price in asked:
         expected_noise(public, question, price)
     known = public.find([question for question, _ in asked])
-    others = [isinstance(one, Measured) and one.start is None for one in known]
-    new = [found is None for found in known]
-    if not any(new) and any(others):
-        new[others.index(True)] = True  # all of it is there: one is measured anew, to carry the mark
+    others, new = [_is_other(one) for one in known], _new(known)
     if sum(price.atoms for (_, price), buys in zip(asked, new, strict=True) if buys) > public.left.atoms:
         share = percent_of(public.left, public.whole)
         raise BudgetExhausted(f"this warm start costs more than the {share} that are left.")
@@ -251,6 +249,19 @@ def _buy(public: Public, curator: Curator | None, asked: Sequence[tuple[Wanted, 
             left -= 1
             seller.measure([question], price, start=Start(left, beside), anew=found is not None)
             beside = ()
+
+
+def _new(known: Sequence[Measured | Told | None]) -> list[bool]:
+    """Which purchases of a start are still to be made, by what is known of each."""
+    new, others = [found is None for found in known], [_is_other(one) for one in known]
+    if not any(new) and any(others):
+        new[others.index(True)] = True  # all of it is there: one is measured anew, to carry the mark
+    return new
+
+
+def _is_other(one: Measured | Told | None) -> bool:
+    """Whether it was bought by itself, and not for the start."""
+    return isinstance(one, Measured) and one.start is None
 
 
 # -- a fit as bytes and back, to the last bit: so that another process need not fit the same releases again ------------
