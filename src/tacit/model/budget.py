@@ -152,7 +152,8 @@ class Budget:
 def _number(name: str, given: object, *, low: float, high: float) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise InvalidBudget(f"{name} is a number from {low:g} to {high:g}, not {type(given).__name__}.")
-    value = float(given) if not abs(given) >= 1e300 else math.inf if given > 0 else -math.inf  # a huge int has no float
+    huge = abs(given) >= 1e300  # a huge int has no float
+    value = (math.inf if given > 0 else -math.inf) if huge else float(given)
     if not low <= value <= high:
         raise InvalidBudget(f"{name} is a number from {low:g} to {high:g}, not {value:g}.")
     return value
