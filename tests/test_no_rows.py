@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from tacit.model.answer import Answer
 from tacit.model.table import Listing
 from tacit.serve.postgres.answer import notice
 from tacit.session import Session
@@ -22,7 +23,11 @@ EMPTY = [
     f"SELECT * FROM ({COUNTS}) t WHERE 1 = 0",
     f"SELECT * FROM ({COUNTS} LIMIT 0) t ORDER BY n",
     f"SELECT sex, SUM(n) AS n, MAX(m) AS m FROM ({COUNTS} LIMIT 0) t GROUP BY sex",
+    f"{COUNTS} OFFSET 2",
+    f"{COUNTS} ORDER BY n LIMIT 5 OFFSET 1000",
+    f"SELECT * FROM ({COUNTS} LIMIT 1) t OFFSET 1",
 ]
+NONE = [f"{COUNTS} LIMIT 0", f"{COUNTS} HAVING FALSE", f"{COUNTS} OFFSET 2"]
 DOMAIN = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 99, width=10)})
 
 
@@ -50,6 +55,39 @@ def test_columns_without_rows_are_free(tmp_path: Path, mechanism: str, sql: str)
         assert found.error is None
         assert found.says == "nothing"
         assert list(found.to_pandas().columns) == ["sex", "n", "n error", "m", "m error"]
+
+
+@pytest.mark.parametrize("mechanism", ["direct", "iterative", "histogram"])
+@pytest.mark.parametrize("inner", NONE)
+def test_what_is_put_together_from_no_rows_is_known(tmp_path: Path, mechanism: str, inner: str) -> None:
+    with opened(tmp_path, mechanism) as session:
+        for what, value in (("COUNT(*)", 0), ("COUNT(*) + 7", 7), ("SUM(n)", None), ("AVG(m) + 1", None)):
+            sql = f"SELECT {what} FROM ({inner}) t"
+            assert not session.dry_run(sql).cost_at_most.atoms
+            found = session.ask(sql)
+            assert isinstance(found, Answer)
+            assert (found.error, found.cost.atoms) == (0, 0)
+            assert found.value == value or (value is None and np.isnan(found.value))
+            shown = "no value" if value is None else f"{value} ± 0"
+            assert str(found) == f"{shown} (exact, public, free)"
+        assert not session.status().spent.atoms
+
+
+def test_rows_up_to_the_offset_are_there(tmp_path: Path) -> None:
+    with opened(tmp_path, "direct") as session:
+        found = session.ask(f"{COUNTS} OFFSET 1")
+        assert isinstance(found, Listing)
+        assert [row.labels for row in found.listed] == [("M",)]
+        assert found.cost.atoms
+
+
+def test_no_rows_by_a_noisy_choice_are_not_known(tmp_path: Path) -> None:
+    with opened(tmp_path, "direct") as session:
+        found = session.ask("SELECT SUM(n) FROM (SELECT sex, COUNT(*) AS n FROM data GROUP BY sex HAVING n > 1e9) t")
+        assert isinstance(found, Answer)
+        assert np.isnan(found.value)
+        assert found.error is None
+        assert found.cost.atoms
 
 
 def test_rows_that_no_value_was_high_enough_for_are_paid_and_promise_nothing(tmp_path: Path) -> None:

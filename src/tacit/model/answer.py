@@ -134,7 +134,7 @@ class Answer(Answered):
     def _page(self) -> dict[str, Any]:
         said = f"({sure_words(self)} · {source_words(self)} · {cost_words(self.facts)})"
         said += f"{note_words(self)}{says_words(self)}"
-        bar = _plus_minus(self.error)
+        bar = "" if self.value != self.value else _plus_minus(self.error)
         return {"question": self.question, "value": number(self.value), "bar": bar, "small": said}
 
 
@@ -215,7 +215,9 @@ def ends(limits: Limits) -> list[float | None]:
 
 def bar_words(shown: Answered) -> str:
     """The error bar that is shown and its circumstances in words."""
-    start = f"{_plus_minus(shown.error)} ".lstrip()
+    # What has no value has no width either: where it is exact, that says enough.
+    missing = isinstance(shown, Answer) and shown.value != shown.value
+    start = "" if missing else f"{_plus_minus(shown.error)} ".lstrip()
     circumstances = f"({sure_words(shown)}, {source_words(shown)}, {cost_words(shown.facts)})"
     return f"{start}{circumstances}{note_words(shown)}{says_words(shown)}"
 

@@ -6,6 +6,7 @@ everything here is free once they are.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -72,10 +73,15 @@ class Folded:
     def grouped(self) -> bool:
         return bool(self.by)
 
-    @property
-    def empty(self) -> bool:
-        """Whether it has no rows whatever is released. Without labels it always has one."""
-        return bool(self.by) and (_empty(self.source) or (self.where is not None and never(self.where)))
+    def most_rows(self, domain: Domain) -> int:
+        """How many rows it has at most. Without labels it always has one."""
+        if not self.by:
+            return 1
+        return 0 if self.where is not None and never(self.where) else self.source.most_rows(domain)
+
+    def needed(self, domain: Domain) -> tuple[Select, ...]:
+        """All that is released for it. Values put together from no rows are known."""
+        return _needed((self.source, *self.elsewhere), domain) if self.source.most_rows(domain) else ()
 
     def each(self, domain: Domain) -> list[str]:
         inner, others = self.source.each(domain), [other.summary(domain) for other in self.elsewhere]
@@ -121,7 +127,7 @@ class Derived:
 
     @property
     def selects(self) -> tuple[Select, ...]:
-        """All that is released for it."""
+        """All that it is made from, whether it must be released or not."""
         return (*self.source.selects, *(select for other in self.elsewhere for select in other.selects))
 
     @property
@@ -129,10 +135,16 @@ class Derived:
         """Whether it may have several rows, or none."""
         return self.source.grouped or self.where is not None or self.limit is not None or self.offset > 0
 
-    @property
-    def empty(self) -> bool:
-        """Whether it has no rows whatever is released: by LIMIT 0, or by a condition that is never met."""
-        return self.limit == 0 or _empty(self.source) or (self.where is not None and never(self.where))
+    def most_rows(self, domain: Domain) -> int:
+        """How many rows it has at most: none by LIMIT 0, by an OFFSET behind the last, or if none meets a condition."""
+        if self.where is not None and never(self.where):
+            return 0
+        rows = max(0, self.source.most_rows(domain) - self.offset)
+        return rows if self.limit is None else min(rows, self.limit)
+
+    def needed(self, domain: Domain) -> tuple[Select, ...]:
+        """All that is released for it. Where it has no rows, nothing is."""
+        return _needed((self.source, *self.elsewhere), domain) if self.most_rows(domain) else ()
 
     def each(self, domain: Domain) -> list[str]:
         inner = self.source.each(domain)
@@ -173,8 +185,8 @@ class Derived:
         return text
 
 
-def _empty(source: Select | Folded | Derived) -> bool:
-    return not isinstance(source, Select) and source.empty
+def _needed(sources: Iterable[Select | Folded | Derived], domain: Domain) -> tuple[Select, ...]:
+    return tuple(select for source in sources for select in source.needed(domain))
 
 
 def identity(select: Select) -> Derived:

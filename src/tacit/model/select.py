@@ -134,6 +134,14 @@ class Select:
     def grouped(self) -> bool:
         return bool(self.groups)
 
+    def most_rows(self, domain: Domain) -> int:
+        """How many rows it has: one for each group."""
+        return math.prod(len(group.parts(domain)) for group in self.groups)
+
+    def needed(self, domain: Domain) -> tuple[Select, ...]:
+        """What is released for it."""
+        return (self,)
+
     def each(self, domain: Domain) -> list[str]:
         """Each column of its rows in words."""
         return [group.title for group in self.groups] + [column.value.words(domain) for column in self.columns]

@@ -62,8 +62,9 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
         case Select(groups=()):
             return once(need for column in ask.columns for need in parts(column.value, setting))
         case Derived():
-            wanted = once(need for select in ask.selects for need in parts(select, setting))
-            return () if ask.empty else wanted  # what would be refused with rows is refused without
+            # What would be refused with rows is refused without.
+            wanted = {select: parts(select, setting) for select in ask.selects}
+            return once(need for select in ask.needed(domain) for need in wanted[select])
         case Select():
             needs = (composition.needs_of(part, ask.groups, setting) for part in _weighed(ask))
             counted = [one for need in needs for one in ([need] if isinstance(need, Marginal) else need)]
@@ -179,7 +180,7 @@ def _noted(answer: Answers, select: Select) -> Answers:
 
 
 def _worked_out(derived: Derived, found: Found, setting: Setting) -> Answers:
-    if derived.empty:
+    if not derived.most_rows(setting.domain):
         return statement.columns_alone(derived, setting)
 
     def single(ask: Aggregate) -> Answer:

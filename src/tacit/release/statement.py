@@ -144,6 +144,8 @@ def _distinct(titles: list[str]) -> tuple[str, ...]:
 
 
 def _rows(source: Select | Folded | Derived, sources: _Sources) -> Relation:
+    if not source.most_rows(sources.setting.domain):
+        return _no_rows(source)
     if isinstance(source, Select):
         return _released(source, sources)
     if isinstance(source, Folded):
@@ -162,6 +164,16 @@ def _rows(source: Select | Folded | Derived, sources: _Sources) -> Relation:
         )
         return replace(found, columns=columns, risks=risks)
     return _derived(source, sources)
+
+
+def _no_rows(source: Select | Folded | Derived) -> Relation:
+    """What has no rows whatever is released, so nothing was: its columns, in which nothing is private."""
+    columns = tuple[Values, ...](Texts.of([]) if kind == "text" else Spans.none(0) for kind in source.kinds)
+    labels = {attribute_of(source, i) for i, kind in enumerate(source.kinds) if kind == "text"}
+    none = np.zeros(0, dtype=np.int64)
+    return Relation(
+        0, columns, ({},) * len(columns), {name: (0, none) for name in labels if name}, (ANY,) * len(columns)
+    )
 
 
 def _with_others(source: Folded | Derived, sources: _Sources) -> Relation:
@@ -302,7 +314,16 @@ def _beside(other: Relation, given: Relation) -> tuple[Spans, Risks]:
 # -- rows put together ------------------------------------------------------------------------------------------------
 
 
+def _of_no_rows(folds: Sequence[Fold]) -> Relation:
+    """What is put together from no rows, whatever is released: a count is 0, and all else NULL."""
+    made = tuple(Spans.known(np.zeros(1)) if fold.kind == "count" else Spans.none(1) for fold in folds)
+    exact = dict.fromkeys(range(len(made)), np.zeros(1))
+    return Relation(1, made, ({},) * len(made), {}, (ANY,) * len(made), errors=exact)
+
+
 def _folded(folded: Folded, sources: _Sources) -> Relation:
+    if not folded.by and not folded.source.most_rows(sources.setting.domain):
+        return _of_no_rows(folded.folds)
     given = _with_others(folded, sources)
     everything = np.arange(given.rows)
     where = _met(folded.where, given)
