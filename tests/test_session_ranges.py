@@ -14,6 +14,7 @@ import pytest
 import tacit
 from support import once
 from tacit.errors import BudgetExhausted, InvalidQuery
+from tacit.model.table import Listing
 from tacit.release.ranges.choice import LADDER
 from tacit.session import Session
 
@@ -273,3 +274,40 @@ def test_every_rung_of_the_ladder_is_bought_by_its_name(tmp_path: Path, strategy
             session.cdf("income", strategy="ladder")
         with pytest.raises(InvalidQuery, match="no order"):
             session.cdf("sex", strategy=strategy)
+
+
+BESIDE = [
+    "SELECT SUM(a), AVG(a) FROM data",
+    "SELECT COUNT(*), SUM(a), AVG(a), COUNT(*) FILTER (WHERE b = 1) FROM data",
+    f"SELECT {', '.join(f'COUNT(*) FILTER (WHERE a <= {i})' for i in range(11))}, MEDIAN(a) FROM data",
+]
+PLAIN: list[dict[str, Any]] = [
+    {"mechanism": "direct"},
+    {"mechanism": "iterative", "hits": 5, "warm": 0.0},
+    {"mechanism": "median", "hits": 5, "warm": 0.0},
+    {"mechanism": "histogram", "start": True},
+]
+
+
+@pytest.mark.parametrize("settings", PLAIN, ids=lambda settings: settings["mechanism"])
+@pytest.mark.parametrize("sql", BESIDE)
+def test_a_release_and_the_counts_that_it_tells_are_bought_in_one_statement(
+    tmp_path: Path, settings: dict[str, Any], sql: str
+) -> None:
+    """What is shown stays, alone and together, and costs what was spent: the release comes before the counts."""
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"a": rng.integers(0, 12, 3_000), "b": rng.integers(0, 5, 3_000)})
+    domain = tacit.Domain({"a": tacit.integer(0, 11), "b": tacit.category(list(range(5)))})
+    budget = tacit.Budget(epsilon=1.0, delta=0.0)
+    with tacit.open(data=rows, domain=domain, budget=budget, ledger=tmp_path / "l.tacit", **settings) as session:
+        most = session.dry_run(sql).cost_at_most.atoms
+        first = session.ask(sql)
+        assert isinstance(first, Listing)
+        assert 0 < first.cost.atoms == session.spent.atoms <= most
+        again = session.ask(sql)
+        assert isinstance(again, Listing)
+        assert again.listed == first.listed
+        values = dict(zip(first.titles, first.listed[0].values, strict=True))
+        for title in {"SUM(a)", "AVG(a)", "COUNT(*) FILTER(WHERE a <= 3)"} & set(values):
+            assert session.ask(f"SELECT {title} FROM data").value == values[title]
+        assert session.spent.atoms == first.cost.atoms

@@ -153,7 +153,9 @@ class Session(Standing):
                 return [one_answer(*one, self.rows) for one in each]
         needs = [parts(ask, self._setting) for ask in asks]
         self._check_started(needs)
-        with no_collection():
+        with no_collection(), self._parts.turn_for_ranges(needs) as again:
+            if again:
+                needs = [parts(ask, self._setting) for ask in asks]
             found = self._parts.fetch((need for one in needs for need in one), unsettled=plain and not known)
         # Conditions that several counts share are put into words once.
         said: Sequence[str | None] = describe_many(counts, self._public.domain) if plain else [None] * len(asks)
@@ -227,7 +229,8 @@ class Session(Standing):
             own = [answer.facts for answer in self.answer_many(step)]
             facts += own
             yield own
-        whole, paid = self.answer(ask), Facts.of(facts, self.confidence)
+        whole = self.answer(ask)
+        paid = Facts.of([*facts, whole.facts], self.confidence)  # it may need more than the cells
         return self._priced(replace(whole, facts=replace(whole.facts, source=paid.source, cost=paid.cost)))
 
     def buys_start(self, ask: Ask) -> bool:

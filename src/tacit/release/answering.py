@@ -188,4 +188,5 @@ def _worked_out(derived: Derived, found: Found, setting: Setting) -> Answers:
         assert isinstance(one, Answer)
         return one
 
-    return statement.answer(derived, parts(derived, setting), found, setting, single)
+    # What was found is what was needed. To work that out again is no use: what was bought meanwhile changes it.
+    return statement.answer(derived, tuple(found), found, setting, single)

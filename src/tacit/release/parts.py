@@ -5,7 +5,8 @@ Called by the session. Whatever comes back is public.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -63,18 +64,37 @@ class Parts:
             found |= settled
         if len(found) == len(wanted):
             return found
+        tables = [need for need in wanted if isinstance(need, Marginal | RangesOf)]
         with self._public.turn():
             newest, stored = self._public.look([query.core for query in asked])
             with self._public.honest(newest):
                 self.bought.catch_up(newest)
-                if asked:
+                if any(isinstance(need, RangesOf) for need in tables):
+                    # A mean or a quantile is read off a release unless its counts were told before: so the release
+                    # comes first, or the same question would have another answer once they are.
+                    found |= {need: self._whole(need) for need in tables}
+                    found |= self._asked(asked)
+                else:
                     found |= self._asked(asked, newest, stored)
-                for need in wanted:
-                    if isinstance(need, Marginal):
-                        found[need] = self._table(need)
-                    elif isinstance(need, RangesOf):
-                        found[need] = self.ranges.fetch(need)
+                    found |= {need: self._whole(need) for need in tables}
         return found
+
+    @contextmanager
+    def turn_for_ranges(self, needs: Iterable[Iterable[Need]]) -> Iterator[bool]:
+        """A turn at the ledger where ranges are to be bought, and whether to look again what is needed.
+
+        Whether an answer is read off a release of ranges depends on what was told before it: until it is bought,
+        nobody else may tell more.
+        """
+        ranges = (need for one in needs for need in one if isinstance(need, RangesOf))
+        if all(self.ranges.cost(need) is None for need in ranges):
+            yield False
+            return
+        with self._public.turn():
+            yield True
+
+    def _whole(self, need: Marginal | RangesOf) -> Part:
+        return self._table(need) if isinstance(need, Marginal) else self.ranges.fetch(need)
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         """For each query the answer that nothing can change any more, if it has one: from what is public alone.
@@ -96,6 +116,8 @@ class Parts:
         self, queries: Sequence[Query | Statistic], newest: Mark | None = None, stored: Stored | None = None
     ) -> dict[Need, Part]:
         """The answers to questions that nothing settles: those that they have already, and new ones."""
+        if not queries:
+            return {}
         found, new = _parted(queries, self._told(queries, stored))
         alone = [query for query in new if isinstance(query, Statistic)]
         prices = {one: price for one in alone if (price := self._mechanism.by_itself(one)) is not None}
