@@ -303,9 +303,23 @@ class Public:
                 kind = "gate"
         return Purchased(kind, about, Loss(self.total.measure, line.atoms), Receipt(line.seq, line.hash))
 
-    def bought(self, after: int = 0) -> list[tuple[str | None, int]]:
-        """The keys and costs, in atoms, of what was bought since entry `after`, in order."""
-        return [(line.key, line.atoms) for line in self._lines.since(after)[1]]
+    def paid(self, after: int) -> list[tuple[str | None, int]]:
+        """What was spent since entry `after`, in order: the key of what was bought for it, and atoms.
+
+        A gate is paid for when it is opened, and has no key. Neither has a reservation whose answer was lost.
+        """
+        found, open_ones = list[tuple[str | None, int]](), dict[int, int]()
+        for line in self._lines.lines(after):
+            if line.kind == "intent":
+                entry = decode(line.kind, line.body)
+                if isinstance(entry, Intent) and _owner(entry) is not None:
+                    found.append((None, line.atoms))
+                else:
+                    open_ones[line.seq] = line.atoms
+            elif line.intent is not None and line.kind != "shut":
+                open_ones.pop(line.intent, None)
+                found.append((line.key, line.atoms))
+        return [*found, *((None, atoms) for atoms in open_ones.values())]
 
     def tell(self, said: Sequence[FreeAnswer], gate: Gate | Unchecked | None = None) -> list[Told | Measured]:
         """Tell free answers. An earlier answer to the same question stays.

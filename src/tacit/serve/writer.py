@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -239,7 +239,7 @@ def accounted(session: Session | Series, work: Callable[[], T], before: int = 0)
     try:
         return work()
     except TacitError as error:
-        now = sum(atoms for _, atoms in _bought(session, error))
+        now = sum(atoms for _, atoms in _paid(session, error))
         atoms = now + cut_short(error, before)
         if not atoms:
             raise
@@ -258,19 +258,23 @@ def cut_short(error: TacitError | Refusal, before: int) -> int:
     return before
 
 
-def charges(session: Session | Series, error: TacitError, asks: Iterable[Count]) -> dict[str, int]:
+def charges(session: Session | Series, error: TacitError, asks: Sequence[Count]) -> dict[str, int]:
     """What each of the counts had cost, by the key of its core, before a batch of them failed with `error`.
 
-    What belongs to no question of its own comes before the answer that it was bought for: a start, and the gate that
-    found a hard question.
+    A start, and the gate that finds a hard question, come before the answer that they were bought for. A hard question
+    pays for the next gate too, which comes after its answer. What is left without an answer belongs to the first.
     """
-    paid: dict[str, int] = {}
-    keys, waiting = {_core(ask) for ask in asks}, 0
-    for key, atoms in _bought(session, error):
-        waiting += atoms
-        if key in keys and waiting:
-            paid[key], waiting = waiting, 0
-    return paid
+    cores = [_core(ask) for ask in asks]
+    keys, paid, waiting, last = set(cores), dict[str, int](), 0, cores[0]
+    for key, atoms in _paid(session, error):
+        if key in keys:
+            last = str(key)
+            paid[last], waiting = paid.get(last, 0) + waiting + atoms, 0
+        elif key is None and paid:
+            paid[last] += atoms
+        else:
+            waiting += atoms
+    return Counter(paid) + Counter({last: waiting})
 
 
 def claimed(
@@ -286,12 +290,12 @@ def claimed(
     return shown
 
 
-def _bought(session: Session | Series, error: TacitError) -> list[tuple[str | None, int]]:
-    """What was bought for a question before it failed. A series counts that by itself, for each block."""
+def _paid(session: Session | Series, error: TacitError) -> list[tuple[str | None, int]]:
+    """What was paid for a question before it failed. A series counts that by itself, for each block."""
     if not isinstance(session, Session) or error.nothing_spent or error.after is None:
         return []
     try:
-        return session.bought(error.after)
+        return session.paid(error.after)
     except TacitError:  # the ledger cannot be read any more: what it holds is charged, and nobody is named for it
         return []
 
