@@ -9,8 +9,14 @@ import pandas as pd
 import pytest
 
 import tacit
+from tacit.model.budget import Loss
+from tacit.model.entry import Measured
+from tacit.model.facts import Receipt
+from tacit.model.noise_law import Noise
 from tacit.model.query import Query
-from tacit.release.hypothesis.noisy_table import answer_from, summed
+from tacit.model.table import Listing, Table
+from tacit.model.workload import Marginal
+from tacit.release.hypothesis.noisy_table import NoisyTable, answer_from, summed
 
 DOMAIN = tacit.Domain({"a": tacit.integer(0, 3), "b": tacit.category(["x", "y"])})
 NAMES, SHAPE, N = ("a", "b"), (4, 2), 1000
@@ -55,3 +61,79 @@ def test_women_and_men_are_all_rows(tmp_path: Path, mechanism: str) -> None:
         for first, second in (("sex = 'F'", "sex = 'M'"), ("age < 2", "age >= 2"), ("age = 1", "age <> 1")):
             both = [session.ask(f"SELECT COUNT(*) FROM data WHERE {where}") for where in (first, second)]
             assert sum(answer.value for answer in both) == 1000  # type: ignore[union-attr]
+
+
+TIED = tacit.Domain({"a": tacit.integer(0, 3), "b": tacit.integer(0, 2), "c": tacit.category(["x", "y"])})
+SIZES = TIED.sizes
+
+
+def tied_conditions() -> list[Query]:
+    """Conditions on two or three attributes: products, and such that tie what a table has to what it has not."""
+    a, b, c = (Query.among(TIED, name, some) for name, some in (("a", [1, 2]), ("b", [0]), ("c", [1])))
+    return [b, a & b, ~(~a & ~b), ~(a & b), ~(~a & ~b & ~c), ~(~a & ~b) & c, (a & b) | (~a & c), ~(~(a & b) & ~c)]
+
+
+@pytest.mark.parametrize("names", [("a",), ("b",), ("a", "c"), ("a", "b")])
+def test_a_table_tells_what_is_a_sum_of_its_cells_and_nothing_else(names: tuple[str, ...]) -> None:
+    """Of cells without noise every sum is the truth. All unions of cells are told, whatever the condition is."""
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 1000, tuple(SIZES.values()))
+    n, told, refused = int(truth.sum()), 0, 0
+
+    def count(query: Query) -> int:
+        return int((query.table(tuple(SIZES), tuple(SIZES.values())) * truth).sum())
+
+    for where in tied_conditions():
+        asked = Marginal(names, where)
+        cells = [count(cell) for cell in asked.queries(TIED)]
+        noise, receipt = Noise("laplace", 1.0), Receipt(1, "0" * 64)
+        measured = Measured("k", asked, np.array(cells), 1, noise, Loss("epsilon", 1), receipt)
+        table = NoisyTable(measured, TIED, n, 0.95)
+        shape = TIED.shape_of(names)
+        for _ in range(40):
+            some = Query.weighted(TIED, list(names), rng.integers(0, 2, shape).tolist())
+            union = where & some
+            if union.is_constant:
+                continue
+            for query in (union, ~union, where & Query.weighted(TIED, list(names), rng.random(shape).tolist())):
+                assert table.covers(query)
+                assert table.value(query) == count(query)
+                told += 1
+        for name, size in SIZES.items():
+            for other in (where & Query.among(TIED, name, [0]), Query.among(TIED, name, [size - 1])):
+                if table.covers(other):
+                    assert table.value(other) == count(other)
+                else:
+                    refused += 1
+    assert told > 500
+    assert refused > 10
+
+
+def test_a_table_whose_condition_ties_its_groups_to_others_is_bought_once(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"a": rng.integers(0, 12, 3_000), "b": rng.integers(0, 5, 3_000)})
+    domain = tacit.Domain({"a": tacit.integer(0, 11), "b": tacit.category(list(range(5)))})
+    files, budget = tmp_path / "l.tacit", tacit.Budget(epsilon=1.0, delta=0.0)
+    table = "SELECT a, COUNT(*) FROM data WHERE a = 7 OR b = 4 GROUP BY a"
+    coarse = "SELECT FLOOR(a / 3) * 3 AS g, COUNT(*), SUM(a) FROM data WHERE a = 7 OR b = 4 GROUP BY g"
+    with tacit.open(data=rows, domain=domain, budget=budget, ledger=files, mechanism="direct") as session:
+        session.ask("SELECT COUNT(*) FROM data WHERE a = 1")
+        first = session.ask(table)
+        paid = session.spent
+        assert isinstance(first, Table)
+        cells = first.values.tolist()
+        for a in range(12):
+            cell = session.ask(f"SELECT COUNT(*) FROM data WHERE (a = 7 OR b = 4) AND a = {a}")
+            assert cell.value == cells[a]
+        sums = session.ask(coarse)
+        assert isinstance(sums, Listing)
+        assert [row.values[0] for row in sums.listed] == [sum(cells[i : i + 3]) for i in range(0, 12, 3)]
+        again = session.ask(table)
+        assert isinstance(again, Table)
+        assert again.values.tolist() == cells
+        assert session.spent == paid
+    with tacit.series(ledger=tmp_path / "s.tacit", domain=domain, budget=budget, mechanism="direct") as series:
+        series.append(rows[:1_500], label="2026-01")
+        series.append(rows[1_500:], label="2026-02")
+        most = series.dry_run(coarse).cost_at_most.atoms
+        assert 0 < series.ask(coarse).cost.atoms <= most

@@ -211,7 +211,8 @@ class Parts:
             made = self._put_together(need, list(need.queries(self._public.domain)), told)
             return replace(made, facts=repeated(made.facts))
         mine = whole[0].measured.receipt
-        others = {cell: one for cell, one in told.items() if one.facts.receipt not in (None, mine)}
+        receipts = {cell: one.facts.receipt for cell, one in told.items()}
+        others = {cell: told[cell] for cell, one in receipts.items() if one is not None and one.entry < mine.entry}
         return self._patched(need, own, others)
 
     def _bought_table(self, need: Marginal) -> TableEstimate:

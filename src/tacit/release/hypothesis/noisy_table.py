@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
-from tacit.model.factor import Factor
+from tacit.model.factor import MAX_JOINED, MAX_TABLE, ONE, Factor, join
 from tacit.model.facts import Facts
 from tacit.model.noise_law import Noise, quantile_of_sum
 from tacit.model.query import Query, plain_product
@@ -198,16 +199,51 @@ def _some(query: Query, shape: list[int]) -> int:
 
 def _rest(where: Query, names: tuple[str, ...], query: Query) -> Query | None:
     """The condition on these attributes that, together with `where`, makes the query; None where there is none."""
-    apart = [factor for factor in plain_product(where) if set(factor.scope).isdisjoint(names)]
+    theirs = plain_product(where)
+    apart = [factor for factor in theirs if set(factor.scope).isdisjoint(names)]
     mine = {_form(factor): factor for factor in plain_product(query)}
     if not all(_form(factor) in mine for factor in apart):
         return None
     for factor in apart:
         del mine[_form(factor)]
-    if not all(set(factor.scope) <= set(names) for factor in mine.values()):
+    own = list(mine.values())
+    # A condition such as `a = 7 OR b = 4` ties an attribute of the table to another: there, the query is divided by it.
+    for tied in theirs:
+        if not set(tied.scope).isdisjoint(names) and not set(tied.scope) <= set(names):
+            near = [factor for factor in own if not set(factor.scope).isdisjoint(tied.scope)]
+            divided = _divided(near, tied, names)
+            if divided is None:
+                return None
+            own = [factor for factor in own if set(factor.scope).isdisjoint(tied.scope)] + [divided]
+    if not all(set(factor.scope) <= set(names) for factor in own):
         return None
-    rest = Query.product(mine.values(), complement=False)
+    rest = Query.product(own, complement=False)
     return rest if Query.all([where, rest]) == query else None
+
+
+def _divided(asked: Sequence[Factor], tied: Factor, names: tuple[str, ...]) -> Factor | None:
+    """The weights on some attributes that, times a condition, are what is asked; None where there are none."""
+    sizes = {name: size for one in (*asked, tied) for name, size in zip(one.scope, one.weights.shape, strict=True)}
+    if len(sizes) > MAX_JOINED or math.prod(sizes.values()) > MAX_TABLE:
+        return None
+    kept = tuple(sorted(name for name in sizes if name in names))
+    order = (*kept, *(name for name in sizes if name not in names))
+    whole = reduce(join, asked, ONE)
+    ours, theirs = (_spread(factor, order).astype(np.int64) for factor in (whole, tied))
+    beyond = tuple(range(len(kept), len(order)))
+    # Where the condition leaves nothing, no row counts. Elsewhere all rows that meet it have the same weight.
+    weights = np.where(theirs > 0, ours, 0).max(axis=beyond, keepdims=True)
+    if not (ours == weights * (theirs > 0)).all():
+        return None
+    shape = [sizes[name] for name in kept]
+    return Factor(kept, np.broadcast_to(weights.reshape(weights.shape[: len(kept)]), shape), whole.unit)
+
+
+def _spread(factor: Factor, names: tuple[str, ...]) -> NDArray[np.integer[Any]]:
+    """The weights of a factor with an axis for each of these attributes, of one value where it does not have it."""
+    order = sorted(range(len(factor.scope)), key=lambda axis: names.index(factor.scope[axis]))
+    sizes = dict(zip(factor.scope, factor.weights.shape, strict=True))
+    return factor.weights.transpose(order).reshape([sizes.get(name, 1) for name in names])
 
 
 def _form(factor: Factor) -> tuple[tuple[str, ...], int, bytes]:
