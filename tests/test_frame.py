@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import gc
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -278,3 +279,17 @@ def test_curves_quantiles_and_listings_say_whether_they_say_anything() -> None:
     assert listing.cells() == [["F", "10 (says nothing)", "400 ± 7"], ["M", "0.5 ± 0.5 (says nothing)", "300 ± 30"]]
     assert listing.says == "sharp"  # at least half of the values say as much
     assert replace(listing, listed=(rows[0], replace(rows[1], errors=(0.5, None)))).says == "nothing"
+
+
+def test_csv_has_nothing_where_a_value_is_missing_and_days_as_dates() -> None:
+    names, *rows = EVERY.cells()
+    assert names == NAMES
+    assert rows == [
+        ["x", "1.5", str(2**52), "true", DAY.isoformat(), "v", "1"],
+        ["", "", "", "", "", "", "2"],
+        ['quote " and , comma', "-2", "-1", "false", "0001-01-01", "u", "3"],
+    ]
+    nothing = answer(error=None)
+    read = pd.read_csv(io.StringIO(nothing.frame().csv()))
+    assert read["value"].tolist() == nothing.to_pandas()["value"].tolist()
+    assert read["error"].isna().all()  # and not 0, which says that it is exact

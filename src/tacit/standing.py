@@ -199,9 +199,9 @@ class Standing(Questions):
         """The number of the ledger's newest entry."""
         return self._public.entries
 
-    def paid(self, after: int) -> list[tuple[str | None, int]]:
+    def paid_since(self, after: int) -> list[tuple[str | None, int]]:
         """What was spent since entry `after`, in order: keys of what was bought, and atoms; a gate has no key."""
-        return self._public.paid(after)
+        return self._public.paid_since(after)
 
     def transcript(self) -> tuple[str, list[Line]]:
         """Everything released so far, sealed: the hash that the ledger's chain starts from, and its entries."""

@@ -84,4 +84,4 @@ def test_what_a_batch_had_paid_before_it_failed_is_somebodys(tmp_path: Path, sha
     paid = charges(session, caught.value, asks)
     assert sum(paid.values()) == session.spent.atoms <= most.atoms
     assert set(paid) <= {ask.query.core.key for ask in asks}
-    assert sum(atoms for _, atoms in session.paid(0)) == session.spent.atoms
+    assert sum(atoms for _, atoms in session.paid_since(0)) == session.spent.atoms

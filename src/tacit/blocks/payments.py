@@ -74,7 +74,7 @@ class BlockPayments:
             except TacitError as error:
                 if not error.nothing_spent and error.after is not None:
                     with suppress(TacitError):  # a ledger that tells nothing any more: the first error says why
-                        self.charge(labels, sum(atoms for _, atoms in session.paid(error.after)))
+                        self.charge(labels, sum(atoms for _, atoms in session.paid_since(error.after)))
                 raise
 
     def may_spend(self) -> bool:

@@ -303,7 +303,7 @@ class Public:
                 kind = "gate"
         return Purchased(kind, about, Loss(self.total.measure, line.atoms), Receipt(line.seq, line.hash))
 
-    def paid(self, after: int) -> list[tuple[str | None, int]]:
+    def paid_since(self, after: int) -> list[tuple[str | None, int]]:
         """What was spent since entry `after`, in order: the key of what was bought for it, and atoms.
 
         A gate is paid for when it is opened, and has no key. Neither has a reservation whose answer was lost.

@@ -295,7 +295,7 @@ def _paid(session: Session | Series, error: TacitError) -> list[tuple[str | None
     if not isinstance(session, Session) or error.nothing_spent or error.after is None:
         return []
     try:
-        return session.paid(error.after)
+        return session.paid_since(error.after)
     except TacitError:  # the ledger cannot be read any more: what it holds is charged, and nobody is named for it
         return []
 

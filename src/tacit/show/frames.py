@@ -55,6 +55,12 @@ class FrameColumn:
             plain, missing = plain[self.places], missing[self.places]
         return plain, missing if missing.any() else None
 
+    def texts(self) -> list[str]:
+        """The values as text, in rows: days as dates, and nothing where a value is missing."""
+        plain, missing = self.stored()
+        gone = [False] * len(plain) if missing is None else missing.tolist()
+        return ["" if no else _text(value, self.kind) for value, no in zip(plain.tolist(), gone, strict=True)]
+
 
 class Framed:
     """What an answer has that can be read as a table."""
@@ -106,9 +112,8 @@ class Frame(Framed):
 
     def cells(self) -> list[list[str]]:
         """The names, then each row, as text; empty where a value is missing."""
-        rows = zip(*(column.stored()[0].tolist() for column in self.columns), strict=True)
-        cells = [["" if cell is None or cell != cell else _plain(cell) for cell in row] for row in rows]
-        return [[column.name for column in self.columns], *cells]
+        rows = zip(*(column.texts() for column in self.columns), strict=True)
+        return [[column.name for column in self.columns], *map(list, rows)]
 
     def csv(self) -> str:
         """The frame as CSV."""
@@ -181,9 +186,15 @@ def _stored(value: Any, kind: Kind) -> Any:
     return value.toordinal() - _EPOCH if kind == "day" else value
 
 
-def _plain(cell: object) -> str:
-    """A number without a fraction that says nothing: 12, not 12.0."""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15 else str(cell)
+def _text(value: Any, kind: Kind) -> str:
+    """A value as text: a number without a fraction that says nothing, 12 and not 12.0, and none where it is NaN."""
+    if kind == "day":
+        return dt.date.fromordinal(value + _EPOCH).isoformat()
+    if kind == "truth":
+        return str(value).lower()
+    if kind == "real" and (value != value or (value.is_integer() and abs(value) < 1e15)):
+        return "" if value != value else str(int(value))
+    return str(value)
 
 
 def _relation(frame: Frame, connection: Any) -> Any:
