@@ -55,3 +55,34 @@ def test_expressions_batches_tables_and_sharper_answers_have_it_too(tmp_path: Pa
 def test_a_certified_session_says_so_as_well(tmp_path: Path) -> None:
     with opened(tmp_path, mechanism="iterative", warm=0.7, certify=0.2) as session:
         assert NOTE in session.ask("SELECT COUNT(*) FROM data WHERE stay > 30").note
+
+
+def test_values_that_were_moved_are_told_of_wherever_they_count(tmp_path: Path) -> None:
+    """Sums, means, spreads, quantiles, groups and curves of a clamped attribute say so, unless no end is among them."""
+    domain = tacit.Domain({"los": tacit.integer(1, 14, clamp=True), "ward": tacit.category(["a", "b"])})
+    rows = pd.DataFrame({"los": [1 + i % 40 for i in range(2_000)], "ward": ["a", "b"] * 1_000})
+    budget, said = tacit.Budget(epsilon=8.0, delta=1e-9), "los is clamped: what lies outside 1 to 14 counts at"
+    between = "FROM data WHERE los BETWEEN 3 AND 10"
+    with tacit.open(
+        data=rows, domain=domain, budget=budget, ledger=tmp_path / "l.tacit", mechanism="direct"
+    ) as session:
+        told = [
+            *(
+                f"SELECT {what} FROM data"
+                for what in ("SUM(los)", "AVG(los)", "STDDEV(los)", "QUANTILE_CONT(los, 0.9)")
+            ),
+            "SELECT los, COUNT(*) FROM data GROUP BY los",
+            "SELECT ward, AVG(los), MEDIAN(los) FROM data GROUP BY ward",
+            "SELECT COUNT(*) * 2 FROM data WHERE los = 14",
+        ]
+        untold = [
+            *(f"SELECT {what} {between}" for what in ("SUM(los)", "AVG(los)", "MEDIAN(los)", "COUNT(*)")),
+            f"SELECT los, COUNT(*) {between} GROUP BY los",
+            "SELECT ward, COUNT(*) FROM data GROUP BY ward",
+        ]
+        for sql in told:
+            assert str(session.ask(sql)).count(said) == 1, sql
+        for sql in untold:
+            assert said not in str(session.ask(sql)), sql
+        for shown in (session.cdf("los"), session.histogram("los", width=7), session.mean("los")):
+            assert said in shown.note

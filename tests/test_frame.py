@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import io
 import gc
+import io
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -153,7 +153,7 @@ class Session(Standing):
                 return [one_answer(*one, self.rows) for one in each]
         needs = [parts(ask, self._setting) for ask in asks]
         self._check_started(needs)
-        with no_collection(), self._parts.turn_for_ranges(needs) as again:
+        with no_collection(), nullcontext(False) if plain else self._parts.turn_for_ranges(needs) as again:
             if again:
                 needs = [parts(ask, self._setting) for ask in asks]
             found = self._parts.fetch((need for one in needs for need in one), unsettled=plain and not known)

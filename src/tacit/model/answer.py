@@ -173,7 +173,7 @@ class QuantileAnswer(Answered):
 
     def __str__(self) -> str:
         said = f"{self.low} to {self.high} at {sure_words(self)}, {source_words(self)}, {cost_words(self.facts)}"
-        return f"{self.value} ({said}){says_words(self)}"
+        return f"{self.value} ({said}){note_words(self)}{says_words(self)}"
 
     def _page(self) -> dict[str, Any]:
         return {"question": self.question, "value": str(self)}

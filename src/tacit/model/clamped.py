@@ -1,12 +1,29 @@
-"""What has to be said of a condition on an attribute whose values were moved to the ends of its range. Public words."""
+"""What has to be said where values of an attribute were moved to the ends of its range. Public words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from tacit.model.ask import (
+    EVERYONE,
+    Ask,
+    Cdf,
+    Count,
+    Covariance,
+    Crosstab,
+    Derived,
+    Histogram,
+    Mean,
+    Quantile,
+    Select,
+    Sum,
+    Variance,
+)
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Among, Between, Compare, Expression, Not
+from tacit.model.possible import possible
+from tacit.model.query import Query
 
 
 def clamped_ends(condition: Expression, domain: Domain) -> tuple[str, ...]:
@@ -15,10 +32,48 @@ def clamped_ends(condition: Expression, domain: Domain) -> tuple[str, ...]:
     What lies outside was taken for the nearest end. `stay >= 25` is right about that, and `stay > 30` is not, nor are
     `stay <= 30` and `stay = 30`.
     """
-    names = dict.fromkeys(_touched(condition, domain))
+    return _said(_touched(condition, domain), domain)
+
+
+def clamped_values(ask: Ask, domain: Domain) -> tuple[str, ...]:
+    """A sentence for each clamped attribute whose values a question shows, adds up, spreads out or groups by.
+
+    Not where its condition leaves out both ends, since everything that was moved lies there.
+    """
+
+    def at_an_end(name: str, where: Query) -> bool:
+        attribute = domain[name]
+        return attribute.clamp and bool(possible(where, (name,), (attribute.size,))[[0, attribute.bins - 1]].any())
+
+    return _said((name for name, where in _values(ask) if at_an_end(name, where)), domain)
+
+
+def _said(names: Iterable[str], domain: Domain) -> tuple[str, ...]:
     return tuple(
-        f"{name} is clamped: what lies outside {domain[name].takes} counts at the nearest end" for name in names
+        f"{name} is clamped: what lies outside {domain[name].takes} counts at the nearest end"
+        for name in dict.fromkeys(names)
     )
+
+
+def _values(ask: Ask) -> Iterator[tuple[str, Query]]:
+    """The attributes that a question is about by their values, and the rows that it is about."""
+    match ask:
+        case Sum() | Mean() | Variance() | Quantile():
+            yield ask.name, ask.where
+        case Covariance():
+            yield from ((name, ask.where) for name in ask.names)
+        case Cdf() | Histogram():
+            yield ask.name, EVERYONE
+        case Crosstab():
+            yield from ((name, ask.where) for name in ask.names)
+        case Select():
+            for column in ask.columns:
+                yield from _values(column.value)
+                where = column.value.query if isinstance(column.value, Count) else column.value.where
+                yield from ((group.name, where) for group in ask.groups)
+        case Derived():
+            for select in ask.selects:
+                yield from _values(select)
 
 
 def _touched(condition: Expression, domain: Domain) -> Iterator[str]:

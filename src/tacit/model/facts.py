@@ -64,6 +64,9 @@ def widest(parts: Sequence[Sequence[Bar]]) -> tuple[Bar, ...]:
     return tuple(Bar(max(b.width for b in kind), about(kind, s), s) for kind, s in zip(kinds, sure, strict=True))
 
 
+_AND = " and "
+
+
 def about(bars: Iterable[Bar], confidence: float) -> str:
     """What a bar of this confidence is about that was put together of these.
 
@@ -71,7 +74,8 @@ def about(bars: Iterable[Bar], confidence: float) -> str:
     """
     noisy = [bar for bar in bars if bar.about != EXACT]
     said = (LIKE if bar.about.endswith(LIKE) and bar.confidence != confidence else bar.about for bar in noisy)
-    return " and ".join(dict.fromkeys(said)) or EXACT
+    # Some were put together themselves. Each thing is said once, in an order that does not depend on how they came.
+    return _AND.join(sorted({one for words in said for one in words.split(_AND)})) or EXACT
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from tacit.model.ask import (
     Sum,
 )
 from tacit.model.block import column_of_blocks
+from tacit.model.clamped import clamped_values
 from tacit.model.derivation import identity
 from tacit.model.facts import joined
 from tacit.model.formula import Figure, Weighed
@@ -79,10 +80,11 @@ def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) 
     """The answer to a question from its parts; `words` are the question's own, where they are known already."""
     text = words if words is not None else ask.words(setting.domain)
     ranged = isinstance(ask, Cdf | Histogram | Range) or (isinstance(ask, Quantile | Mean) and ask.from_ranges)
-    if ranged and (offer := curves.offer(ask, found, setting)):
-        made = _combined(ask, found, setting, text)
-        return replace(made, facts=replace(made.facts, note=joined((made.facts.note, offer))))
-    return _combined(ask, found, setting, text)
+    made = _combined(ask, found, setting, text)
+    if isinstance(ask, Count):  # nearly every question is one, and has said what there is to say
+        return made
+    more = joined((*clamped_values(ask, setting.domain), curves.offer(ask, found, setting) if ranged else ""))
+    return replace(made, facts=replace(made.facts, note=joined((made.facts.note, more)))) if more else made
 
 
 def bar_to_expect(ask: Ask, width: float, rows: int) -> Expected:
