@@ -23,7 +23,7 @@ from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.request import Candidate
 from tacit.model.statistic import Statistic
-from tacit.model.status import DryRun, Expected, Started
+from tacit.model.status import DryRun, Expected, Started, rows_in_words
 from tacit.model.table import Answers
 from tacit.model.workload import Marginal, marginal, unit
 from tacit.questions import Asked
@@ -383,7 +383,7 @@ class Session(Standing):
             self._ledger.close()
 
     def __repr__(self) -> str:
-        sizes = f"{self.rows:,} rows, {self.domain.size:,} cells"
+        sizes = f"{rows_in_words(self.rows, self.rows_per_person)}, {self.domain.size:,} cells"
         return f"Session({sizes}, {self.choice.mechanism}; {percent_of(self.left, self.total)} left of {self.budget})"
 
 

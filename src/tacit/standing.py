@@ -146,6 +146,7 @@ class Standing(Questions):
             extensions=self._public.extensions,
             continues=None if self.continues is None else self.continues.ledger,
             continued_by=self.continued_by,
+            rows_per_person=self.rows_per_person,
         )
 
     @property

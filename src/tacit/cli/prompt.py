@@ -55,8 +55,11 @@ class Manner:
 
 def talk(session: Opened, to: Console, read: Callable[[str], str] | None = None) -> None:
     """Read questions and print answers until the end of input. Errors do not end it."""
+    from tacit.model.status import rows_in_words
+
     lines = read or completing(session.domain)
-    to.print(f"{session.rows:,} rows, {len(session.domain)} columns. \\h for help, Ctrl-D to leave.", style="dim")
+    rows = rows_in_words(session.rows, session.rows_per_person)
+    to.print(f"{rows}, {len(session.domain)} columns. \\h for help, Ctrl-D to leave.", style="dim")
     manner, begun = Manner(), list[str]()
     while True:
         try:

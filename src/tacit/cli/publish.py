@@ -260,10 +260,12 @@ def _line(past: Past) -> dict[str, Any]:
 def _print_status(now: Status, domain: Domain, past: list[Past], units: bool, to: Console) -> None:
     from tacit.model.budget import percent_of
     from tacit.model.description import values_of
+    from tacit.model.status import rows_in_words
 
     spent = now.spent.atoms / now.total.atoms
     filled = round(40 * spent)
-    to.print(f"[bold]{now.rows:,}[/] rows, [bold]{len(domain):,}[/] columns; {now.budget}")
+    rows = rows_in_words(now.rows, now.rows_per_person)
+    to.print(f"[bold]{rows}[/], [bold]{len(domain):,}[/] columns; {now.budget}")
     to.print(f"mechanism {now.mechanism} ({escape(now.reason.rstrip('.'))})")
     to.print(f"[red]{'█' * filled}[/][green]{'░' * (40 - filled)}[/] {spent:.1%} spent")
     to.print(f"everything released so far amounts to epsilon = {now.epsilon_spent:.4g}")

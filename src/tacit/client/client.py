@@ -183,6 +183,7 @@ class Client(Questions):
             continues=found.continues,
             continued_by=found.continued_by,
             quota=quota,
+            rows_per_person=terms.rows_per_person,
             blocks=tuple(
                 BlockStatus(one.block, one.rows, loss(one.spent), loss(one.total), one.started) for one in found.blocks
             ),

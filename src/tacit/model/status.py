@@ -45,6 +45,12 @@ class BlockStatus(NamedTuple):
         return {"block": self.label, "rows": self.rows, "started": self.started, "percent_spent": percent}
 
 
+def rows_in_words(rows: int, rows_per_person: int) -> str:
+    """How many rows are asked about, and how many of them a person has at most: where it is several, others are not."""
+    some = "" if rows_per_person == 1 else f" (at most {rows_per_person:,} of a person; others are left out)"
+    return f"{rows:,} rows{some}"
+
+
 @dataclass(frozen=True)
 class Status:
     """The one budget of a table: fixed, spent and left; what it is spent on, and how.
@@ -55,6 +61,7 @@ class Status:
     extensions: the owner's decisions to raise the budget, in order.
     continues, continued_by: where the chains of the ledgers start that this one goes on from, and that goes on from it.
     quota: of the asker's key at a server; None where everything that is left may be spent.
+    rows_per_person: how many rows of a person are counted at most; others are left out.
     """
 
     rows: int
@@ -72,12 +79,14 @@ class Status:
     quota: Quota | None = None
     blocks: tuple[BlockStatus, ...] = ()
     groups: tuple[BlockStatus, ...] = ()
+    rows_per_person: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields as a dict for JSON."""
         quota = {} if self.quota is None else {"of": self.quota.of.to_dict(), "used": self.quota.used.to_dict()}
         return {
             "rows": self.rows,
+            **({} if self.rows_per_person == 1 else {"rows_per_person": self.rows_per_person}),
             "cells": self.cells,
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "mechanism": self.mechanism,
@@ -95,7 +104,8 @@ class Status:
         }
 
     def __str__(self) -> str:
-        said = f"{self.rows:,} rows, {self.cells:,} cells, {self.mechanism}; {self.budget}"
+        rows = rows_in_words(self.rows, self.rows_per_person)
+        said = f"{rows}, {self.cells:,} cells, {self.mechanism}; {self.budget}"
         own = "" if self.quota is None else f"; of your quota, {percent_of(self.quota.used, self.quota.of)}"
         return f"{said}; {percent_of(self.spent, self.total)} of it is spent{own}"
 

@@ -18,6 +18,7 @@ from tacit.errors import ConfigError, TacitError
 from tacit.model.answer import bar_line, says_words
 from tacit.model.budget import Loss, percent_of
 from tacit.model.entry import Measured
+from tacit.model.status import rows_in_words
 from tacit.model.table import CdfAnswer, Table
 from tacit.model.workload import Marginal
 from tacit.release.mechanisms import MECHANISMS
@@ -107,6 +108,7 @@ def page(session: Session, title: str | None = None) -> str:
         .render(
             title=title or "Private answers",
             session=session,
+            rows_in_words=rows_in_words(session.rows, session.rows_per_person),
             font=FONT,
             roles={role: ROLES[role] for role in ("paper", "ink", "soft", "grid", "0")},
             bought=len(bought),

@@ -25,6 +25,7 @@ from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.sql.spelling import column, span
 from tacit.model.statistic_check import offered
+from tacit.model.status import rows_in_words
 from tacit.model.workload import Marginal
 from tacit.questions import Questions
 from tacit.replies import QuotaLine
@@ -167,7 +168,7 @@ def about(dataset: ServedData) -> dict[str, Any]:
         "name": dataset.name,
         "title": said.get("title") or dataset.name,
         "text": said.get("text", ""),
-        "size": f"{session.rows:,} rows{within}, {len(session.domain):,} columns",
+        "size": f"{rows_in_words(session.rows, session.rows_per_person)}{within}, {len(session.domain):,} columns",
         "row": row or "one row",
         "protected": protected,
         "facts": [(name, words) for name, words in facts if words],
