@@ -161,7 +161,7 @@ def test_three_attributes_show_it_too_where_cells_are_too_many_to_list(
         # Fits of pairs alone are what they were, so they keep their name: what was certified of them stays so.
         (release,) = built.measured
         pairs = Residuals((("a",), ("b",), ("a", "b")), (1, 1, 1))
-        ways = [digest([way, release.receipt.seal]) for way in ("mixture 2", "mixture 3")]
+        ways = [digest([way, release.receipt.seal]) for way in ("mixture 4", "mixture 5")]
         names = [
             warm.fit_name([replace(release, question=one)], None, mixture=True) for one in (pairs, release.question)
         ]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
 # A fit that is made otherwise needs another name: what was certified of this one is not its.
-FIT, FIT_OF_PAIRS, FIT_OF_TRIPLES = "interactions 1", "mixture 2", "mixture 3"
+FIT, FIT_OF_PAIRS, FIT_OF_TRIPLES = "interactions 2", "mixture 4", "mixture 5"
 AnyFit = Fitted | FittedMixture
 MOST_KEPT = 2**22  # cells of a distribution that is kept: above that its file would be larger than it is worth
 Wanted = Residuals | Marginal | Tree

@@ -31,6 +31,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.release.hypothesis.cell_weights import MAX_CELLS, Array, Dense
 from tacit.release.hypothesis.prior import LEAST, Drawn, Prior
+from tacit.release.hypothesis.single import with_likely_singles
 from tacit.release.hypothesis.terms import (
     Axes,
     Interaction,
@@ -104,6 +105,9 @@ def fit(
     drawn = None if prior is None else Drawn.of(prior, domain, order, interactions, rows)
     if drawn is not None:
         interactions = dict(drawn.interactions)
+    released = interactions, terms
+    if drawn is None:
+        interactions, terms = with_likely_singles(interactions, terms, domain, order, rows)
     ascent = _Ascent(shape, interactions, terms, rows, before, drawn)
     if pull is not None:
         ascent.term_pull = pull
@@ -126,12 +130,12 @@ def fit(
                 break
     if progress is not None:
         progress(sweeps * len(stages), sweeps * len(stages))
-    numbers = sum(one.freedom * one.releases for one in interactions.values())
-    numbers += sum(term.shares.size for term in terms)
+    numbers = sum(one.freedom * one.releases for one in released[0].values())
+    numbers += sum(term.shares.size for term in released[1])
     return Fitted(
         hypothesis=Dense(domain, ascent.cells.transpose(np.argsort(order))),
         pulls=ascent.pulls,
-        misfit=ascent.misfit() / max(1, numbers),
+        misfit=ascent.misfit(*released) / max(1, numbers),
         sweeps=done,
         moving=moving,
         tilts=ascent.tilts,
@@ -216,12 +220,12 @@ class _Ascent:
             self.cells /= self.cells.sum()
         return worst
 
-    def misfit(self) -> float:
-        """Squared residuals in units of the noise's variance."""
+    def misfit(self, interactions: Mapping[Axes, Interaction], terms: Sequence[Term]) -> float:
+        """Squared residuals of what was released, in units of the noise's variance."""
         found = 0.0
-        for axes, one in self.interactions.items():
+        for axes, one in interactions.items():
             found += float(((one.shares - centred(self._of(axes))) ** 2).sum()) / one.variance + one.apart
-        for term in self.terms:
+        for term in terms:
             found += float(((term.values(self._of(term.axes)) - term.shares) ** 2).sum()) / term.variance
         return found
 

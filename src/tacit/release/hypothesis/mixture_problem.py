@@ -22,6 +22,7 @@ from tacit.model.workload import Tree
 from tacit.release.hypothesis.arrays import MEMORY, Device
 from tacit.release.hypothesis.cell_weights import Array
 from tacit.release.hypothesis.prior import LEAST, Drawn, Prior
+from tacit.release.hypothesis.single import with_likely_singles
 from tacit.release.hypothesis.terms import (
     Axes,
     Interaction,
@@ -94,8 +95,11 @@ class Problem:
         everything = range(len(domain))
         interactions = interactions_of(measured, domain, rows, everything)
         self.pull = _pull(interactions) if pull is None else pull  # by what was measured: a prior has no noise
+        levels = terms_of([one for one in measured if isinstance(one.question, Tree)], domain, rows, everything)
         if prior is not None:
             interactions = Drawn.of(prior, domain, everything, interactions, rows).with_pairs()
+        else:
+            interactions, levels = with_likely_singles(interactions, levels, domain, everything, rows)
         for axes, known in interactions.items():
             blocks, sure = [self.blocks[axis] for axis in axes], 1 / known.variance
             if len(blocks) > 2:
@@ -112,7 +116,7 @@ class Problem:
                 ones[blocks[0]] = sure
             self.numbers += known.freedom * known.releases
             self.apart += known.apart
-        for term in terms_of([one for one in measured if isinstance(one.question, Tree)], domain, rows, everything):
+        for term in levels:
             assert term.groups is not None
             block, groups, counted = self.blocks[term.axes[0]], device.hold(term.groups), device.hold(term.shares)
             self.levels.append(_Level(block, groups, counted, 1 / term.variance))
