@@ -331,3 +331,14 @@ def test_a_rehearsal_makes_no_missing_times_where_a_part_has_no_label_for_them(f
     )
     (answer,) = answered("try", "--rows", "500", "SELECT COUNT(*) FROM data WHERE hour < 12")
     assert answer["rehearsal"] is True
+
+
+def test_parts_of_a_day_that_is_to_be_discovered_have_a_place_for_rows_without_one(here: Path) -> None:
+    """`tacit discover` gives every attribute one, and rows without a day have no weekday either: else they are refused."""
+    (here / "stays.csv").write_text("Admission Date,n\n" + "2024-03-01,1\n,2\n" * 20)
+    assert tacit("init", "stays.csv").exit_code == 0
+    text = (here / "tacit.toml").read_text()
+    drafted = tomllib.loads(text)["domain"]
+    assert drafted["Admission Date"]["discover"] is True
+    assert drafted["Admission Date_weekday"]["missing"] == "unknown"
+    assert 'dayname("Admission Date")' in text  # as SQL takes it

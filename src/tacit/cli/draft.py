@@ -236,6 +236,7 @@ def draft(
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     from tacit.model.domain import toml_key, toml_value
+    from tacit.model.sql.spelling import column as column_in_sql
 
     made = Environment(
         loader=PackageLoader("tacit.cli"), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
@@ -247,6 +248,7 @@ def draft(
         "edges": _edges,
         "other": _other,
         "missing": _missing,
+        "sql": column_in_sql,
     }
     looked = seen or {}
     found: list[tuple[Any, ...]] = [
