@@ -334,7 +334,7 @@ def test_a_rehearsal_makes_no_missing_times_where_a_part_has_no_label_for_them(f
 
 
 def test_parts_of_a_day_that_is_to_be_discovered_have_a_place_for_rows_without_one(here: Path) -> None:
-    """`tacit discover` gives every attribute one, and rows without a day have no weekday either: else they are refused."""
+    """`tacit discover` gives every attribute one. Rows without a day have no weekday, and would be refused."""
     (here / "stays.csv").write_text("Admission Date,n\n" + "2024-03-01,1\n,2\n" * 20)
     assert tacit("init", "stays.csv").exit_code == 0
     text = (here / "tacit.toml").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import tacit
+from support import PATIENCE
 from tacit.errors import ConfigError, InvalidQuery
 
 DOMAIN = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 99, width=10, clamp=True)})
@@ -100,3 +102,8 @@ def test_a_plot_by_whichever_library_is_there(session: tacit.Session, monkeypatc
     monkeypatch.setattr("tacit.show.plot.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="needs matplotlib or altair"):
         table.plot()
+
+
+def test_every_name_can_be_completed_before_it_was_ever_used() -> None:
+    program = "import sys, tacit; assert set(tacit.__all__) <= set(dir(tacit)); assert 'duckdb' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)

@@ -109,3 +109,8 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_HOME[name]), _CALLED_THERE.get(name, name))
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """All names, also those that nobody has asked for yet: so that they can be completed."""
+    return sorted({*globals(), *_HOME})

@@ -96,7 +96,8 @@ class Answer(Answered):
     """One answer. With probability at least `confidence`, `value` is within `error` of the truth.
 
     `bars` has every error bar that is proved, and says what each is about: this noise, this answer, or a share of many
-    questions like it, of which this one was drawn. `error` is the width of the first, which is the narrowest. See `Facts` and docs/understand/guarantees.md.
+    questions like it, of which this one was drawn. `error` is the width of the first, which is the narrowest. See
+    `Facts` and docs/understand/guarantees.md.
     """
 
     question: str

@@ -91,15 +91,22 @@ def percent_of(part: Loss, total: Loss) -> str:
 
     >>> percent_of(Loss("rho", 2), Loss("rho", 50)), percent_of(Loss("rho", 1), Loss("rho", 7919))
     ('4 %', '0.0126 %')
+    >>> percent_of(Loss("rho", 242), Loss("rho", 7))
+    '3,457 %'
     """
-    return f"{100 * part.atoms / total.atoms:.3g} %"
+    return _percent(part.atoms, total.atoms)
+
+
+def _percent(part: int, whole: int) -> str:
+    percent = 100 * part / whole
+    return f"{percent:.3g} %" if percent < 999.5 else f"{percent:,.0f} %"
 
 
 def exhausted(cost: Loss, spent: int, whole: int, *, closed: bool) -> str:
     """The refusal of what costs more than is left, in words; what is left of a closed ledger is in another one."""
     if closed:
         return "Another ledger continues this one, and has what was left."
-    costs, left = (f"{100 * atoms / whole:.3g} %" for atoms in (cost.atoms, max(0, whole - spent)))
+    costs, left = (_percent(atoms, whole) for atoms in (cost.atoms, max(0, whole - spent)))
     return f"The question costs {costs} of the budget and {'slightly less' if left == costs else left} is left."
 
 
