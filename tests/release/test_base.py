@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from scipy.stats import binom
 import tacit
 from support import once
 from tacit.errors import ConfigError, NotStarted
+from tacit.model.ask import Count
 from tacit.model.budget import Loss
 from tacit.model.certificate import Certificate
 from tacit.model.factor import GRID, Factor
@@ -738,3 +739,58 @@ def test_no_question_buys_a_histogram_that_can_be_paid_since_a_moment_ago(tmp_pa
         spent = session.spent
         assert session.start().cost.atoms == session.spent.atoms - spent.atoms > 0
         assert session.ask(QUESTIONS["a value"]).cost.atoms == 0
+
+
+WIDE = tacit.Domain({"a": tacit.integer(0, 11), **{f"k{i}": tacit.category(["x", "y", "z"]) for i in range(5)}})
+
+
+def wide_rows() -> pd.DataFrame:
+    rng = np.random.default_rng(8)
+    a = rng.integers(0, 12, N)
+    return pd.DataFrame({"a": a, **{f"k{i}": rng.choice(["x", "y", "z"], N, p=[0.6, 0.3, 0.1]) for i in range(5)}})
+
+
+def at_once(answer: Any) -> float:
+    return next(bar.width for bar in answer.bars if bar.about.endswith("at once"))
+
+
+def test_more_conditions_than_are_certified_have_no_more_rows_than_some_of_them(tmp_path: Path) -> None:
+    """Whatever the noise is: the answer is free, and its bar reaches to 0 and to the least end of its parts."""
+    rng, asked = np.random.default_rng(9), []
+    with start(tmp_path, data=wide_rows(), domain=WIDE) as session:
+        session.start()
+        most, together = base_of(session).share.certificate.attributes, base_of(session)._largest_box
+        before = session.spent
+        for _ in range(30):
+            low = int(rng.integers(0, 12))
+            where: dict[str, Any] = {"a": (low, int(rng.integers(low, 12)))} if rng.random() < 0.8 else {}
+            where |= {f"k{i}": str(rng.choice(["x", "y", "z"])) for i in range(5)}
+            found = session.ask(tacit.count(**where))
+            if len(where) <= most or where.get("a") == (0, 11):
+                continue
+            asked.append(found.value)
+            parts = [dict(some) for some in combinations(where.items(), min(together, len(where)))]
+            answers = [session.ask(tacit.count(**part)) for part in parts]
+            end = min(one.value + at_once(one) for one in answers)
+            assert found.error == max(1, found.value, end - found.value)
+            assert at_once(found) == found.error
+            assert 0 <= found.value <= end
+        assert session.spent == before
+        assert len(asked) > 10
+        tacit.publish(session, tmp_path / "p.jsonl")
+        again = tacit.read(tmp_path / "p.jsonl").ask(tacit.count(**where))
+        assert (again.value, again.error) == (found.value, found.error)
+
+
+def test_a_bar_that_is_wider_than_the_gates_is_not_shown_in_its_place(tmp_path: Path) -> None:
+    with start(tmp_path, data=wide_rows(), domain=WIDE) as session:
+        session.start()
+        base, asked = base_of(session), session.question(tacit.count(a=(0, 5), **{f"k{i}": "x" for i in range(5)}))
+        assert isinstance(asked, Count)
+        found = base.bounded(asked.query, np.inf)
+        assert found is not None
+        width = found.facts.bars[0].width
+        assert base.bounded(asked.query, width) == found
+        assert base.bounded(asked.query, width - 1) is None
+        for other in (~asked.query, Query.weighted(WIDE, ["a"], np.linspace(0, 1, 12).tolist()) & asked.query):
+            assert base.bounded(other, np.inf) is None

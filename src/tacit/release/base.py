@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import takewhile
+from itertools import combinations, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -59,6 +59,7 @@ SAMPLE, BOXES, SUMS = "conjunctions", "boxes", "sums"  # the lists, by name
 SHARES = {SAMPLE: 0.7, BOXES: 0.18, SUMS: 0.12}  # of what a certificate costs
 MOST_ROWS = 2**31 - 1  # of a table that can be certified: sums stay exact
 MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
+MOST_TRIED = 6  # conditions of a long conjunction of which some are taken together: those that the fewest rows meet
 _KEPT = "expected"  # the kind of thing that a second fit says, where it is kept
 
 
@@ -172,6 +173,38 @@ class Base:
             size = around = self._rows - value // unit
         facts, ceiling = self._facts(kind, size, around, unit, boxes)
         return Estimate(self._rows * unit - value if query.complement else value, facts, ceiling=ceiling)
+
+    def bounded(self, query: Query | Statistic, most: float) -> Estimate | None:
+        """The answer to a conjunction of more conditions than are certified, if a bar of `most` rows holds for it.
+
+        No more rows meet all of the conditions than meet a few of them, and what these are at most is certified for
+        all boxes at once. It has no fewer than 0. So the bar reaches from the answer to both ends.
+        """
+        if not isinstance(query, Query) or query.complement or query.unit > 1 or self.largest is None:
+            return None
+        sides = [self._side(factor, alone=False) for factor in query.factors]
+        known = [side for side in sides if side is not None and side.boxes <= MOST_MIXED]
+        if not self.share.certificate.attributes < len(known) == len(sides) or query.core.key in self._earlier:
+            return None
+        fewest = sorted(known, key=lambda side: (self._most_of((side,)), side.name))[:MOST_TRIED]
+        ends = [self._most_of(some) for some in combinations(fewest, min(len(fewest), self._largest_box))]
+        end = min([self._rows, *ends])
+        value = min(round(self.hypothesis.answer(query) * self._rows), end)
+        width = max(1, value, end - value)
+        if width > most:
+            return None
+        bar = Bar(width, all_of(self.largest.certificate.questions), self._confidence)
+        return Estimate(value, Facts("hypothesis", self._free, self._confidence, self.receipt, bars=(bar,)))
+
+    def _most_of(self, sides: Sequence[Side]) -> int:
+        """How many rows meet these conditions at most, by what is certified of all boxes at once."""
+        assert self.largest is not None
+        in_order = sorted(sides, key=lambda side: side.name)
+        boxes, table = math.prod(side.boxes for side in sides), self._tables(tuple(side.name for side in in_order))
+        if table is None or boxes > MOST_MIXED:
+            return self._rows
+        value = (table.inside([side.ends for side in in_order]) + GRID // 2) // GRID
+        return value + math.ceil(boxes * self.largest.width(value))
 
     def _side(self, factor: Factor, alone: bool) -> Side | None:
         if len(factor.scope) > 1:

@@ -156,7 +156,11 @@ class Online(Generic[K]):
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         base = self.base
-        return [None] * len(queries) if base is None else [base.estimate(query) for query in queries]
+        if base is None:
+            return [None] * len(queries)
+        # A bar that is proved without the gate spares it, where it is no wider than the first gate's.
+        most = self.terms.shown_alone(self.terms.threshold(self._questions))
+        return [base.estimate(query) or base.bounded(query, most) for query in queries]
 
     def table(self, asked: Marginal) -> None:
         """Every cell is a question of its own; a hard one is bought and learned like any other."""
