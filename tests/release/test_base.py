@@ -792,5 +792,11 @@ def test_a_bar_that_is_wider_than_the_gates_is_not_shown_in_its_place(tmp_path: 
         width = found.facts.bars[0].width
         assert base.bounded(asked.query, width) == found
         assert base.bounded(asked.query, width - 1) is None
+        many = session.question(tacit.count(a=(0, 10), **{f"k{i}": ["x", "y"] for i in range(5)}))
+        assert isinstance(many, Count)
+        nearly_all = base.bounded(many.query, np.inf)
+        assert nearly_all is not None
+        # Half of the rows, and a few hundred more at most: so it is farther from 0 than from that.
+        assert nearly_all.facts.bars[0].width == nearly_all.value > N / 4
         for other in (~asked.query, Query.weighted(WIDE, ["a"], np.linspace(0, 1, 12).tolist()) & asked.query):
             assert base.bounded(other, np.inf) is None
