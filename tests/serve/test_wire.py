@@ -150,7 +150,7 @@ REFUSED = [
     ("SELECT * FROM people", "not answered|rows are never shown"),
     ("SELECT COUNT(*) FROM data WHERE age < 33", "nearest bin edges"),
     ("SELECT COUNT(*) FROM data, people", "not answered"),
-    ("SELECT COUNT(*) FROM (SELECT * FROM data) x", "rows are never shown"),
+    ("SELECT COUNT(*) FROM (SELECT * FROM data LIMIT 5) x", "rows are never shown"),
     ("SELECT COUNT(*) FROM people p JOIN people q ON p.age = q.age", "not answered"),
     ("DELETE FROM data", "nothing can be written"),
     ("CREATE TABLE a (b int)", "nothing can be written"),

@@ -24,12 +24,13 @@ from tacit.model.sql.condition import Reading, checked, only, text
 from tacit.model.sql.ending import Ending, ending_of
 from tacit.model.sql.group import belongs, check_size, group_of, groups_of, position
 from tacit.model.sql.statistic import statistic
+from tacit.model.sql.view import View, narrow, unqualified
 
 MAX_VALUES = 20  # aggregates of one statement
 _NO_ROWS = "rows are never shown: the statement has an aggregate, like COUNT(*)."
 _CLAUSES = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct", "with_")
 Rows = Select | Derived  # a statement by its rows
-Tables = Mapping[str, Rows]  # statements by the names that WITH gives them
+Tables = Mapping[str, Rows | View]  # statements by the names that WITH gives them
 
 
 def ask_of(select: exp.Select, read: Reading) -> Ask:
@@ -58,35 +59,50 @@ def rows_of(select: exp.Select, read: Reading, tables: Tables) -> Rows | None:
     for cte in select.args["with_"].expressions if select.args.get("with_") else ():
         if not isinstance(cte.this, exp.Select) or cte.alias_column_names or select.args["with_"].args.get("recursive"):
             raise InvalidQuery("WITH gives names to statements: WITH t AS (SELECT …) SELECT … FROM t.")
-        made = rows_of(cte.this, read, tables)
+        made = _view_or_rows(cte.this, read, tables)
         if made is None:
             return None
         tables[cte.alias.lower()] = made
     source, names = _from(select, read, tables)
-    _unqualified(select, names)
+    unqualified(select, names)
     if source is None:
         return None
-    return _over_data(select, read, tables) if isinstance(source, str) else _over_rows(select, source, read, tables)
+    if not isinstance(source, View):
+        return _over_rows(select, source, read, tables)
+    narrow(select, source)
+    return _over_data(select, read, tables)
 
 
-def _from(select: exp.Select, read: Reading, tables: Tables) -> tuple[str | Rows | None, set[str]]:
+def _from(select: exp.Select, read: Reading, tables: Tables) -> tuple[View | Rows | None, set[str]]:
     """What a statement is about, and the names that it goes by."""
     table = select.args["from_"].this if select.args.get("from_") else None
     if isinstance(table, exp.Subquery) and isinstance(table.this, exp.Select) and only(table, "this", "alias"):
-        return rows_of(table.this, read, tables), {table.alias.lower()}
+        return _view_or_rows(table.this, read, tables), {table.alias.lower()}
     if isinstance(table, exp.Table) and only(table, "this", "alias"):
         name = table.name.lower()
         if name in tables or name == "data":
-            return tables.get(name, "data"), {name, table.alias.lower()}
+            return tables.get(name, View()), {name, table.alias.lower()}
     raise InvalidQuery("there is one table, and it is called data: write FROM data.")
 
 
-def _unqualified(select: exp.Select, names: set[str]) -> None:
-    """Columns by their plain names: data.age is age. Sub-selects have names of their own, and were read before."""
-    for node in select.find_all(exp.Column):
-        qualified = node.args.get("table") and not node.args.get("db")
-        if qualified and node.text("table").lower() in names and node.parent_select is select:
-            node.set("table", None)
+def _view_or_rows(select: exp.Select, read: Reading, tables: Tables) -> View | Rows | None:
+    """What a statement inside another one gives: rows of data as they are, where it is only a choice of some."""
+    plain = all(clause in ("expressions", "from_", "where") for clause, given in select.args.items() if given)
+    shown = [item for item in select.expressions if isinstance(item, exp.Star | exp.Column) and not item.args.get("db")]
+    if not plain or len(shown) < len(select.expressions):
+        return rows_of(select, read, tables)
+    source, names = _from(select, read, tables)
+    if not isinstance(source, View):
+        return rows_of(select, read, tables)
+    unqualified(select, names)
+    narrow(select, source)
+    where, known = select.args.get("where"), len(read.mistakes)
+    with read.attempt(where):  # here, in case nothing is asked about it
+        _ = checked(where.this, read) if where else None
+    if len(read.mistakes) > known:
+        return None
+    columns = None if any(item.is_star for item in shown) else {item.name.lower() for item in shown}
+    return View(() if where is None else (where.this,), source.columns if columns is None else frozenset(columns))
 
 
 # -- over data --------------------------------------------------------------------------------------------------------
