@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from benchmarks import bench_accuracy, bench_almost_all, writer_queue
+from benchmarks import bench_accuracy, bench_almost_all, bench_tails, writer_queue
 from benchmarks.accuracy import ways
 from benchmarks.accuracy.analysts import conjunctions, drill_down, query_of, stream
 from benchmarks.accuracy.catalogue import independent, parity, tree
@@ -305,3 +305,13 @@ def test_the_writers_queue_waits_and_refuses_as_arithmetic_says() -> None:
     full = writer_queue.simulated(200.0, service, scan, 3600)
     most = writer_queue.MAX_WAITING / (scan + service.time(writer_queue.MAX_WAITING))  # answered in a second, at most
     assert full.refused == pytest.approx(1 - most / 200, abs=0.01)
+
+
+def test_tails_stand_beside_a_plain_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    bench_tails.main(["--runs", "1", "--shapes", "exponential, 60 bins"])
+    lines = capsys.readouterr().out.splitlines()
+    tails = next(line for line in lines if "tails of x" in line).split()[-7:]
+    assert float(tails[2]) == pytest.approx(float(tails[0]) / float(tails[1]), abs=0.02)
+    longest = lines[-1].split()
+    assert longest[0] == "7"
+    assert float(longest[1]) < float(longest[2])  # a bar that is wider than a gate's is not shown
