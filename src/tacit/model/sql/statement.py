@@ -31,6 +31,7 @@ _NO_ROWS = "rows are never shown: the statement has an aggregate, like COUNT(*).
 _CLAUSES = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct", "with_")
 Rows = Select | Derived  # a statement by its rows
 Tables = Mapping[str, Rows | View]  # statements by the names that WITH gives them
+Source = tuple[View | Rows | None, set[str]]  # what a statement is about, and the names that it goes by
 
 
 def ask_of(select: exp.Select, read: Reading) -> Ask:
@@ -50,8 +51,8 @@ def ask_of(select: exp.Select, read: Reading) -> Ask:
     return found if found.notes else found.crosstab or found
 
 
-def rows_of(select: exp.Select, read: Reading, tables: Tables) -> Rows | None:
-    """A statement by its rows; None where mistakes were found, which `read` keeps."""
+def rows_of(select: exp.Select, read: Reading, tables: Tables, about: Source | None = None) -> Rows | None:
+    """A statement by its rows; None where mistakes were found, which `read` keeps. `about`: its source, where known."""
     for clause, given in select.args.items():
         if given and clause not in _CLAUSES:
             read.refuse(f"{clause.strip('_').upper()} is not answered here. {ALLOWED}")
@@ -63,7 +64,7 @@ def rows_of(select: exp.Select, read: Reading, tables: Tables) -> Rows | None:
         if made is None:
             return None
         tables[cte.alias.lower()] = made
-    source, names = _from(select, read, tables)
+    source, names = about or _from(select, read, tables)
     unqualified(select, names)
     if source is None:
         return None
@@ -73,7 +74,7 @@ def rows_of(select: exp.Select, read: Reading, tables: Tables) -> Rows | None:
     return _over_data(select, read, tables)
 
 
-def _from(select: exp.Select, read: Reading, tables: Tables) -> tuple[View | Rows | None, set[str]]:
+def _from(select: exp.Select, read: Reading, tables: Tables) -> Source:
     """What a statement is about, and the names that it goes by."""
     table = select.args["from_"].this if select.args.get("from_") else None
     if isinstance(table, exp.Subquery) and isinstance(table.this, exp.Select) and only(table, "this", "alias"):
@@ -91,9 +92,9 @@ def _view_or_rows(select: exp.Select, read: Reading, tables: Tables) -> View | R
     shown = [item for item in select.expressions if isinstance(item, exp.Star | exp.Column) and not item.args.get("db")]
     if not plain or len(shown) < len(select.expressions):
         return rows_of(select, read, tables)
-    source, names = _from(select, read, tables)
+    about = source, names = _from(select, read, tables)
     if not isinstance(source, View):
-        return rows_of(select, read, tables)
+        return rows_of(select, read, tables, about)
     unqualified(select, names)
     narrow(select, source)
     where, known = select.args.get("where"), len(read.mistakes)
