@@ -798,5 +798,21 @@ def test_a_bar_that_is_wider_than_the_gates_is_not_shown_in_its_place(tmp_path: 
         assert nearly_all is not None
         # Half of the rows, and a few hundred more at most: so it is farther from 0 than from that.
         assert nearly_all.facts.bars[0].width == nearly_all.value > N / 4
-        for other in (~asked.query, Query.weighted(WIDE, ["a"], np.linspace(0, 1, 12).tolist()) & asked.query):
-            assert base.bounded(other, np.inf) is None
+        other_rows = base.bounded(~asked.query, np.inf)
+        assert other_rows is not None
+        assert (other_rows.value, other_rows.facts) == (N - found.value, found.facts)
+        weighted = Query.weighted(WIDE, ["a"], np.linspace(0, 1, 12).tolist()) & asked.query
+        assert base.bounded(weighted, np.inf) is None
+
+
+def test_a_long_conjunction_and_its_complement_are_one_question(tmp_path: Path) -> None:
+    """Neither goes through a gate, whichever is asked first."""
+    where = " AND ".join([*(f"k{i} = 'x'" for i in range(5)), "a < 6"])
+    with start(tmp_path, data=wide_rows(), domain=WIDE) as session:
+        session.start()
+        n, spent = session.rows, session.spent
+        for first, second in ((f"NOT ({where})", where), (where, f"NOT ({where})")):
+            both = [session.ask(f"SELECT COUNT(*) FROM data WHERE {one}") for one in (first, second)]
+            assert both[0].value + both[1].value == n
+            assert both[0].error == both[1].error
+        assert session.spent == spent

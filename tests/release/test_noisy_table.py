@@ -137,3 +137,38 @@ def test_a_table_whose_condition_ties_its_groups_to_others_is_bought_once(tmp_pa
         series.append(rows[1_500:], label="2026-02")
         most = series.dry_run(coarse).cost_at_most.atoms
         assert 0 < series.ask(coarse).cost.atoms <= most
+
+
+CELLS = [f"SELECT COUNT(*) FROM data WHERE inc = {inc} AND g = '{g}'" for inc in range(4) for g in "ab"]
+APART = "SELECT inc, COUNT(*) FROM data WHERE g = 'a' GROUP BY inc"
+WHOLE = "SELECT inc, COUNT(*) FROM data GROUP BY inc"
+
+
+@pytest.mark.parametrize(
+    ("before", "sql"),
+    [
+        (CELLS[::2], "SELECT MEDIAN(inc) FROM data WHERE g = 'a'"),
+        (CELLS, "SELECT g, AVG(inc) FROM data GROUP BY g"),
+        (CELLS, "SELECT g, MEDIAN(inc), COUNT(*) FROM data GROUP BY g"),
+        ([APART, WHOLE], "SELECT MEDIAN(inc), STDDEV(inc) FROM data WHERE g = 'a' OR inc = 3"),
+    ],
+)
+def test_sums_of_cells_that_were_told_one_by_one_are_read_and_stay(tmp_path: Path, before: list[str], sql: str) -> None:
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame({"g": rng.choice(["a", "b"], 4_000), "inc": rng.integers(0, 4, 4_000)})
+    domain = tacit.Domain({"g": tacit.category(["a", "b"]), "inc": tacit.integer(0, 3)})
+    budget = tacit.Budget(epsilon=20.0, delta=1e-9)
+    with tacit.open(data=rows, domain=domain, budget=budget, ledger=tmp_path / "l", mechanism="direct") as session:
+        for one in before:
+            session.ask(one)
+        most, spent = session.dry_run(sql).cost_at_most.atoms, session.spent.atoms
+        first = session.ask(sql)
+        assert first.cost.atoms == session.spent.atoms - spent <= most
+        session.ask("SELECT COUNT(*) FROM data WHERE inc < 2 AND g = 'a'")  # such a sum, bought later
+        session.ask("SELECT SUM(inc) FROM data WHERE g = 'a'")
+        again = session.ask(sql)
+        assert again.to_dict()["says"] == first.to_dict()["says"]
+        if isinstance(first, Listing) and isinstance(again, Listing):
+            assert [row.values for row in again.listed] == [row.values for row in first.listed]
+        else:
+            assert again.value == first.value

@@ -175,12 +175,13 @@ class Base:
         return Estimate(self._rows * unit - value if query.complement else value, facts, ceiling=ceiling)
 
     def bounded(self, query: Query | Statistic, most: float) -> Estimate | None:
-        """The answer to a conjunction of more conditions than are certified, if a bar of `most` rows holds for it.
+        """The answer to a conjunction of more conditions than are certified, or to its complement: if a bar of `most`
+        rows holds for it.
 
         No more rows meet all of the conditions than meet a few of them, and what these are at most is certified for
         all boxes at once. It has no fewer than 0. So the bar reaches from the answer to both ends.
         """
-        if not isinstance(query, Query) or query.complement or query.unit > 1 or self.largest is None:
+        if not isinstance(query, Query) or query.unit > 1 or self.largest is None:
             return None
         sides = [self._side(factor, alone=False) for factor in query.factors]
         known = [side for side in sides if side is not None and side.boxes <= MOST_MIXED]
@@ -189,12 +190,13 @@ class Base:
         fewest = sorted(known, key=lambda side: (self._most_of((side,)), side.name))[:MOST_TRIED]
         ends = [self._most_of(some) for some in combinations(fewest, min(len(fewest), self._largest_box))]
         end = min([self._rows, *ends])
-        value = min(round(self.hypothesis.answer(query) * self._rows), end)
+        value = min(round(self.hypothesis.answer(query.core) * self._rows), end)
         width = max(1, value, end - value)
         if width > most:
             return None
         bar = Bar(width, all_of(self.largest.certificate.questions), self._confidence)
-        return Estimate(value, Facts("hypothesis", self._free, self._confidence, self.receipt, bars=(bar,)))
+        shown = self._rows - value if query.complement else value  # both are one question, since n is public
+        return Estimate(shown, Facts("hypothesis", self._free, self._confidence, self.receipt, bars=(bar,)))
 
     def _most_of(self, sides: Sequence[Side]) -> int:
         """How many rows meet these conditions at most, by what is certified of all boxes at once."""

@@ -5,17 +5,19 @@ Called by the session. Whatever comes back is public.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss, percent_of
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, Facts, joined, widest
+from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.status import DryRun
@@ -23,6 +25,7 @@ from tacit.model.workload import Marginal
 from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, for_each, of_stored, repeated
 from tacit.release.evidence import Need, Part, RangesOf
+from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.public import Public
 from tacit.release.purchases import Bought, Purchase
 from tacit.release.range_parts import RangeParts
@@ -280,7 +283,30 @@ class Parts:
         facts = replace(facts, note=joined((*notes[:MOST_NOTES], more)), bars=bars)
         shape = domain.shape_of(need.names)
         values = np.array([one.value for one in known], dtype=np.int64).reshape(shape)
-        return TableEstimate(values, facts, read=None if self._mechanism.learns else self._read)
+        read = None if self._mechanism.learns else self._reader(need, values, told)
+        return TableEstimate(values, facts, read=read)
+
+    def _reader(
+        self, need: Marginal, values: NDArray[np.int64], told: Mapping[Query, Estimate]
+    ) -> Callable[[Query], Estimate]:
+        """Reads sums of the cells of a table that was never bought, since each cell was told by itself.
+
+        A sum that was told before the last of them stays. Of others the cells are added up, and nothing is promised: it
+        stays so whatever is bought later, so that an answer made of it does not change.
+        """
+        receipts = [one.facts.receipt for one in told.values() if one.facts.receipt is not None]
+        latest = max(receipts, key=lambda receipt: receipt.entry)
+        free = Loss(self._public.total.measure, 0)
+        cells = Measured("", need, values.ravel(), 1, Noise("laplace", 1.0), free, latest)  # nobody asks for its law
+        table = NoisyTable(cells, self._public.domain, self._public.rows, self._confidence)
+
+        def read(query: Query) -> Estimate:
+            found = self._constant(query) if query.is_constant else self.known([query])[0]
+            if found is not None and (found.facts.receipt is None or found.facts.receipt.entry <= latest.entry):
+                return found
+            return Estimate(table.value(query), Facts("repeat", free, self._confidence, latest))
+
+        return read
 
     def _read(self, query: Query) -> Estimate:
         """The answer to what a table tells that was just fetched."""

@@ -7,6 +7,7 @@ tail of a skewed attribute. Its bins have an order, though, and whole stretches 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -20,7 +21,8 @@ from tacit.release.hypothesis.cell_weights import Array
 from tacit.release.hypothesis.terms import Axes, Interaction, Term
 from tacit.release.ranges.decoder import Decoder
 
-FEWEST = 8  # bins: in fewer there are no stretches
+FEWEST = 48  # bins: noise in fewer empty ones adds up to little, and values that stand apart are best left alone
+MOST_NOISE = 0.2  # of the rows: the noise of all bins together, above which even and uneven look the same
 
 
 def with_likely_singles(
@@ -29,7 +31,10 @@ def with_likely_singles(
     """Interactions whose ordered attributes are as they most likely are, and the terms that do not say so already."""
     found, left = dict(interactions), list(terms)
     for axes, one in interactions.items():
-        if len(axes) > 1 or one.shares.size < FEWEST or isinstance(domain[domain.names[order[axes[0]]]].values, Listed):
+        size = one.shares.size
+        if len(axes) > 1 or size < FEWEST or isinstance(domain[domain.names[order[axes[0]]]].values, Listed):
+            continue
+        if math.sqrt(size * one.variance) > MOST_NOISE:
             continue
         levels = _nested([term for term in left if term.axes == axes and term.groups is not None])
         shares = _likely(one, levels, rows)
