@@ -531,7 +531,7 @@ def test_files_with_several_changes_are_refused_in_words_or_sound(published: Pat
     [
         b"[" * 100_000 + b"\n",
         b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"\n",
-        b'{"format":"tacit published","version":3}\n',
+        b'{"format":"tacit published","version":4}\n',
         b'{"format":"tacit published","format":"x"}\n',
         b'{"format": "tacit published"}\n',
         b'{"a":NaN}\n',
@@ -793,7 +793,7 @@ def test_a_setting_in_another_spelling_is_refused(published: Path, name: str) ->
         tacit.read(resealed(published, respell))
 
 
-# What may stand as weights in a file: the first are ten values of 300 as bits, as an earlier version wrote them.
+# What may stand as weights in a file: the first are ten values of 300 as bits.
 OTHER_WEIGHTS = f"""\
 "ffc{"0" * 73}"
 "ffc{"0" * 72}8"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,27 +18,20 @@ from click.testing import CliRunner
 import tacit
 from forgery import resealed
 from tacit.cli import main
+from tacit.exact.price import Sensitivity, price
 from tacit.model.budget import Loss
-from tacit.model.factor import (
-    Factor,
-    _projections,
-    irreducible,
-    read_factor,
-    sealed,
-    sealed_in_pieces,
-    sealed_runs,
-    write_weights,
-)
-from tacit.model.query import KEYED, MOST_READ, Query, query_key
+from tacit.model.factor import Factor, _projections, irreducible, write_weights
+from tacit.model.noise_law import Noise
+from tacit.model.query import MOST_READ, Query, query_key
 from tacit.model.request import Declared
 from tacit.public import counts, work
 from tacit.public.counts import CountJudge
-from tacit.public.work import HASHED, MADE, MOST, PER_BYTE, TooMuch, Work, steps_of
+from tacit.public.work import MADE, MOST, PER_BYTE, TooMuch, Work, steps_of
 from tacit.serve.replica import Replica
 from tacit.store.chain import Line, canonical
 
-BINS, NAMES = 2**17, ("u", "v")
-DOMAIN = tacit.Domain({name: tacit.integer(0, BINS - 1) for name in NAMES} | {"w": tacit.integer(0, 9)})
+BINS, NAMES = 2**17, ("u", "ü")  # a name that the quick way leaves to the slow one
+DOMAIN = tacit.Domain({name: tacit.integer(0, BINS - 1) for name in ("u", "v", "ü")} | {"w": tacit.integer(0, 9)})
 
 
 def told(seq: int, question: dict[str, Any], key: str) -> Line:
@@ -45,19 +39,18 @@ def told(seq: int, question: dict[str, Any], key: str) -> Line:
     return Line(seq, "told", key, None, 0, 0, body, "2026-01-01T00:00:00.000+00:00", "0" * 64)
 
 
-def wide(seq: int) -> Line:
+def wide(seq: int, names: tuple[str, ...] = NAMES) -> Line:
     """A free answer about two attributes of 2^17 values, in some hundred characters."""
     runs = [BINS // 4 + seq, 1000, BINS - BINS // 4 - seq - 1000]
-    factors = [{"scope": [name], "shape": [BINS], "unit": 1, "weights": runs} for name in NAMES]
-    seals = [one[0] for name in NAMES if (one := sealed_runs(name, BINS, runs))]
+    factors = [{"scope": [name], "shape": [BINS], "unit": 1, "weights": runs} for name in names]
     question = {"complement": False, "factors": factors, "kind": "query"}
-    return told(seq, question, query_key(KEYED[False], seals))
+    return told(seq, question, query_key(",".join(map(canonical, factors)), complement=False))
 
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
     """A file of ten such answers, and how it looks to somebody who has no more steps than four of them take."""
-    data = pd.DataFrame({"u": [1, 2], "v": [1, 2], "w": [1, 2]})
+    data = pd.DataFrame({name: [1, 2] for name in DOMAIN.sizes})
     settings: dict[str, Any] = {"data": data, "domain": DOMAIN, "budget": tacit.Budget(epsilon=1.0)}
     with tacit.open(**settings, ledger=tmp_path / "l.tacit", mechanism="direct") as session:
         tacit.publish(session, tmp_path / "p.json")
@@ -70,7 +63,7 @@ def hostile(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def four(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "MOST", 4 * len(NAMES) * BINS * HASHED)
+    monkeypatch.setattr(work, "MOST", 4 * len(NAMES) * BINS * MADE)
     monkeypatch.setattr(work, "PER_BYTE", 0)
 
 
@@ -85,14 +78,14 @@ READERS: tuple[Callable[..., object], ...] = (tacit.read, tacit.verify, serve)
 def test_all_entries_together_take_no_more_steps_than_a_file_may(
     hostile: Path, four: None, read: Callable[..., object]
 ) -> None:
-    with pytest.raises(tacit.ConfigError, match=r"entry 5 takes about 262,144 steps, and 0 of 1,048,576") as refused:
+    with pytest.raises(tacit.ConfigError, match=r"entry 5 takes about 1,048,576 steps, and 0 of 4,194,304") as refused:
         read(hostile)
     assert "unlimited=True, or --unlimited" in str(refused.value)
     read(hostile, unlimited=True)  # every entry of it is sound
 
 
 def test_a_larger_file_has_more_steps(hostile: Path, four: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "PER_BYTE", -(-6 * len(NAMES) * BINS // hostile.stat().st_size))
+    monkeypatch.setattr(work, "PER_BYTE", -(-6 * len(NAMES) * BINS * MADE // hostile.stat().st_size))
     assert tacit.verify(hostile).told == 10
 
 
@@ -111,23 +104,29 @@ def test_the_commands_have_the_option_that_the_refusal_names(hostile: Path, four
         assert "is for --published" in ran(*command)[1]
 
 
-def test_counts_on_wide_attributes_are_judged_without_making_them(
-    hostile: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unmade(form: dict[str, Any]) -> Query:
-        raise AssertionError("a question was made")
-
-    monkeypatch.setattr(Query, "from_dict", unmade)
-    assert tacit.verify(hostile).told == 10
-
-
 def test_a_wide_count_that_could_not_be_read_again_is_not_waved_through(monkeypatch: pytest.MonkeyPatch) -> None:
     declared, steps = Declared(DOMAIN, 2, 1, Loss("gdp", 10**12)), Work(0)
-    assert CountJudge(declared, steps).judged([wide(1)]) == [True]
-    assert steps.left == MOST - 2 * BINS
+    line = wide(1, ("u", "v"))
+    monkeypatch.setattr(Query, "from_dict", lambda form: pytest.fail("a question was made"))
+    assert CountJudge(declared, steps).judged([line]) == [True]
+    assert steps.left == MOST  # it is made when it is asked for
     monkeypatch.setattr(counts, "MOST_READ", 2 * BINS - 1)
-    assert CountJudge(declared, steps).judged([wide(1)]) == [False]
-    assert steps.left == MOST - 2 * BINS  # and nothing was done
+    assert CountJudge(declared, steps).judged([line]) == [False]
+
+
+def test_a_wide_count_that_was_bought_is_counted_before_it_is_made() -> None:
+    declared, steps = Declared(DOMAIN, 2, 1, Loss("gdp", 10**12)), Work(0)
+    line = wide(1, ("u", "v"))
+    noise = Noise("gaussian", 100.0)
+    form = json.loads(line.body)
+    body = canonical({"noise": asdict(noise), "question": form["question"], "unit": 1, "values": [5]})
+    atoms = price(noise, Sensitivity(1, 1), 1, "gdp").atoms
+    bought = Line(1, "measured", line.key, 1, atoms, atoms, body, line.time, line.hash)
+    assert CountJudge(declared, steps).judged([bought]) == [True]
+    assert steps.left == MOST - 2 * BINS * MADE
+    steps.left = 2 * BINS * MADE - 1
+    with pytest.raises(TooMuch):
+        CountJudge(declared, steps).judged([bought])
 
 
 def test_steps_are_those_of_what_is_announced() -> None:
@@ -159,14 +158,6 @@ def test_no_question_that_can_be_read_is_beyond_an_empty_file() -> None:
     with pytest.raises(TooMuch):
         Work(0).take(1, MOST + 1)
     Work(1).take(1, MOST + PER_BYTE)
-
-
-def test_what_is_sealed_in_pieces_is_what_is_sealed() -> None:
-    for runs in ([0, 100_000, 31_072], [65_536, 65_536], [131_071, 1], [1, 65_535, 65_535, 1]):
-        factor = read_factor({"scope": ["u"], "shape": [BINS], "unit": 1, "weights": runs})
-        pieces = list(sealed_in_pieces("u", BINS, runs))
-        assert b"".join(pieces) == sealed(factor)
-        assert max(map(len, pieces)) <= 2**16
 
 
 # -- tables over several attributes ------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ DOMAIN = Domain({"id": tacit.integer(0, BINS - 1), "sex": tacit.category(["F", "
 
 
 def bits(form: dict[str, Any]) -> dict[str, Any]:
-    """A query's form as earlier versions wrote it."""
+    """A query's form with all weights in bits."""
     query = Query.from_dict(form)
     old = [np.packbits(factor.weights).tobytes().hex() for factor in query.factors]
     return form | {"factors": [one | {"weights": digits} for one, digits in zip(form["factors"], old, strict=True)]}
@@ -45,10 +45,10 @@ def test_a_wide_condition_is_written_in_runs_and_read_again(chosen: Any) -> None
             assert isinstance(form["factors"][0]["weights"], list)
             again = Query.from_dict(form)
             assert again.key == asked.key
-            assert Query.from_dict(bits(form)).key == asked.key  # what was written before is read, too
+            assert Query.from_dict(bits(form)).key == asked.key  # bits are read, too
 
 
-def test_what_is_narrow_or_ragged_is_written_as_before() -> None:
+def test_what_is_narrow_or_ragged_is_written_in_bits() -> None:
     narrow = Query.among(Domain({"a": tacit.integer(0, 2**8 - 2)}), "a", [1])
     ragged = Query.among(DOMAIN, "id", range(0, BINS, 2))
     for query in (narrow, ragged):
@@ -95,32 +95,9 @@ def test_a_ledger_and_what_it_publishes_grow_with_what_is_said(tmp_path: Path) -
     said, before = decode(line.kind, line.body), json.loads(line.body)
     before["question"] = bits(before["question"])
     assert spells(said, line.kind, line.body)
-    assert spells(said, line.kind, canonical(before))  # as an earlier version wrote it
+    assert not spells(said, line.kind, canonical(before))  # there is one spelling
     assert not spells(said, line.kind, json.dumps(before))
     assert not spells(said, "told", line.body)
-
-
-def test_what_an_earlier_version_wrote_is_read_and_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = Domain({"v": tacit.integer(0, 299), "x": tacit.integer(0, 3)})
-    rows = pd.DataFrame({"v": range(300), "x": [0, 1, 2] * 100})
-    files = {"ledger": tmp_path / "l", "anchor": tmp_path / "a"}
-    terms: dict[str, Any] = {"data": rows, "domain": domain, "budget": tacit.Budget(epsilon=1.0), "mechanism": "direct"}
-    asked = [tacit.count(v=(0, 9)), tacit.count(v=(10, 99), x=1), ~tacit.count(v=(3, 200), x=2)]
-    with monkeypatch.context() as before:
-        before.setattr("tacit.model.factor._WIDE", 2**14)  # from where on it wrote runs
-        with tacit.open(**terms, **files) as session:
-            told = session.ask_many(asked)
-            assert any('"weights":"' in line.body for line in session.transcript()[1])
-            session.publish(tmp_path / "p")
-    assert inspect(tmp_path / "l", tmp_path / "a").measured == 3
-    tacit.verify(tmp_path / "p")
-    with tacit.open(**terms, **files) as session, tacit.read(tmp_path / "p") as read:
-        repeats = session.ask_many(asked)
-        assert [answer.value for answer in repeats] == [answer.value for answer in told]
-        assert repeats == read.ask_many(asked)
-        assert not any(answer.cost.atoms for answer in repeats)
-        session.publish(tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "p").read_bytes()
 
 
 def test_what_is_kept_of_questions_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -346,7 +346,7 @@ PRICES = (
         "model/factor.py",
         "min(others, default=0) > 0 and first + sum(others) == size",
         "min(others, default=0) > 0",
-        "model/test_question_values.py::test_the_seal_of_runs_is_that_of_the_condition_they_spell",
+        "model/test_question_values.py::test_runs_may_stand_alone_where_the_condition_that_they_spell_may",
     ),
     plant(
         "published conditions in two spellings",
@@ -355,7 +355,7 @@ PRICES = (
         "if not whole or size < _WIDE or edges > size // _PER_RUN or not",
         "if not whole or not",
         "test_published_file.py::test_counts_are_judged_the_quick_way_only_where_the_slow_way_takes_them",
-        "model/test_question_values.py::test_the_seal_of_runs_is_that_of_the_condition_they_spell",
+        "model/test_question_values.py::test_runs_may_stand_alone_where_the_condition_that_they_spell_may",
     ),
     plant(
         "questions paid for that cannot be read again",
@@ -366,12 +366,12 @@ PRICES = (
         "model/test_wide_queries.py::test_what_could_not_be_read_again_is_not_paid_for",
     ),
     plant(
-        "a published count that announces much is made",
+        "a published count that announces much is made before it is counted",
         "a small file of a stranger takes little memory",
         "public/counts.py",
-        "_unmade(*attribute, runs) if attribute[1] > _WIDEST else sealed_runs(",
-        "sealed_runs(",
-        "test_published_file.py::test_a_short_count_that_announces_much_is_judged_without_making_it",
+        "            self._work.take(line.seq, MADE * weights)",
+        "            pass",
+        "test_published_work.py::test_a_wide_count_that_was_bought_is_counted_before_it_is_made",
     ),
     plant(
         "tables that are no product are searched through",

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
-from tacit.model.factor import read_factor, write_weights
 from tacit.model.facts import Bar, Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
@@ -278,27 +277,8 @@ def encode(entry: Entry) -> tuple[str, str]:
 
 
 def spells(entry: Entry, kind: str, body: str) -> bool:
-    """Whether a line says an entry in its one spelling, or in that of an earlier version."""
-    kind_now, now = encode(entry)
-    return kind == kind_now and (body == now or _in_runs(body) == now)
-
-
-def _in_runs(body: str) -> str:
-    """A body of an earlier version, which wrote wide weights as bits, as it is written now; empty of any other."""
-
-    def now(form: Any) -> Any:
-        if isinstance(form, list):
-            return [now(one) for one in form]
-        if not isinstance(form, dict):
-            return form
-        if form.keys() == {"scope", "shape", "unit", "weights"} and isinstance(form["weights"], str):
-            factor = read_factor(form)
-            same = np.packbits(factor.weights).tobytes().hex() == form["weights"]
-            return form | {"weights": write_weights(factor)} if same else form
-        return {name: now(one) for name, one in form.items()}
-
-    form = json.loads(body)
-    return canonical(now(form)) if canonical(form) == body else ""
+    """Whether a line says an entry in its one spelling."""
+    return (kind, body) == encode(entry)
 
 
 def decode(kind: str, body: str, asked: Query | Statistic | None = None) -> Entry:

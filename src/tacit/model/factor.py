@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -30,11 +30,7 @@ _WIDE, _PER_RUN = 2**8, 64  # cells from which on a factor is written in runs, w
 _MOST_AXES = 64  # of a shape that is read: how many there may be is said later, in better words
 _MOST_IN_RUNS = MAX_BINS + 2  # cells: the values of the widest attribute, and what is other or missing
 _HEX = re.compile("[0-9a-f]+")
-_RUN = b"\x00", b"\x01"
-_BITS = bytes.maketrans(b"01", b"".join(_RUN))
-_PIECE = 2**16  # cells of a run that are hashed at once
-_PIECES = bytes(_PIECE), b"\x01" * _PIECE
-_BYTE = np.dtype(np.uint8).str
+_CLOSE = (",", ":")  # between the parts of a JSON text
 TYPES: dict[int, type[np.integer[Any]]] = {1: np.uint8, GRID: np.int32}  # of the canonical form, by its grid
 
 
@@ -225,19 +221,28 @@ def _hang_together(weights: Weights) -> bool:
     return all((met(0, axis) * total != np.outer(first, met(axis))).any() for axis in axes[1:])
 
 
-def sealed(factor: Factor) -> bytes:
-    """What a factor adds to the key of a query."""
-    weights = factor.weights
-    return _header(factor.scope, factor.unit, weights.shape, weights.dtype.str) + weights.tobytes()
+def written(factor: Factor) -> str:
+    """A factor in its one JSON spelling, of which the key of a query is a hash."""
+    scope, weights, unit = factor.scope, factor.weights, factor.unit
+    if unit == 1 and weights.size < _WIDE:  # nearly all are, and every question has a key
+        return f'{_about(scope, weights.shape, unit)}"{np.packbits(weights).tobytes().hex()}"}}'
+    return f"{_about(scope, weights.shape, unit)}{json.dumps(write_weights(factor), separators=_CLOSE)}}}"
 
 
-def sealed_digits(name: str, size: int, digits: str) -> tuple[bytes, bool] | None:
-    """`sealed` of a condition on an attribute of so many values, by its digits, and whether it may stand by itself.
+@lru_cache(maxsize=4096)
+def _about(scope: tuple[str, ...], shape: tuple[int, ...], unit: int) -> str:
+    """What stands before the weights of a factor."""
+    form = json.dumps({"scope": scope, "shape": shape, "unit": unit}, separators=_CLOSE)
+    return f'{form[:-1]},"weights":'
+
+
+def alone_in_digits(size: int, digits: str) -> bool | None:
+    """Whether a condition on an attribute of so many values may stand by itself, by its digits.
 
     None unless some values meet it and others do not, and these digits are the one form that `write_weights` gives it.
     For readers of many questions: a `Factor` takes ten times as long.
     """
-    if len(digits) != _written(size) or _HEX.fullmatch(digits) is None:
+    if len(digits) != _digits(size) or _HEX.fullmatch(digits) is None:
         return None
     bits = int(digits, 16)
     spare = 4 * len(digits) - size  # the last byte may have more bits than there are values
@@ -246,17 +251,12 @@ def sealed_digits(name: str, size: int, digits: str) -> tuple[bytes, bool] | Non
     bits >>= spare
     if size >= _WIDE and ((bits ^ bits >> 1) & (1 << size - 1) - 1).bit_count() <= size // _PER_RUN:
         return None  # between so few values that differ it is written in runs
-    return _sealed(name, format(bits, f"0{size}b").encode().translate(_BITS))
-
-
-def sealed_runs(name: str, size: int, runs: Sequence[int]) -> tuple[bytes, bool] | None:
-    """As `sealed_digits`, of a condition that is written in runs."""
-    alone = alone_in_runs(size, runs)
-    return None if alone is None else (b"".join(sealed_in_pieces(name, size, runs)), alone)
+    met = bits.bit_count()
+    return _is_canonical(met, size, bool(bits >> size - 1)) if 0 < met < size else None
 
 
 def alone_in_runs(size: int, runs: Sequence[int]) -> bool | None:
-    """Whether a condition on so many values may stand by itself, by its runs; None of what `sealed_runs` has none."""
+    """As `alone_in_digits`, of a condition that is written in runs."""
     first, *others = runs
     whole = first >= 0 and min(others, default=0) > 0 and first + sum(others) == size
     edges, met = len(others) - (first == 0), sum(runs[1::2])
@@ -265,33 +265,9 @@ def alone_in_runs(size: int, runs: Sequence[int]) -> bool | None:
     return _is_canonical(met, size, first == 0)
 
 
-def sealed_in_pieces(name: str, size: int, runs: Sequence[int]) -> Iterator[bytes]:
-    """What `sealed_runs` says of a condition, in pieces that are short, however many values it is about."""
-    yield _header((name,), 1, (size,), _BYTE)
-    for place, length in enumerate(runs):
-        piece = _PIECES[place % 2]
-        for _ in range(length // _PIECE):
-            yield piece
-        yield piece[: length % _PIECE]
-
-
-def _sealed(name: str, weights: bytes) -> tuple[bytes, bool] | None:
-    met, size = weights.count(1), len(weights)
-    if not 0 < met < size:
-        return None
-    return _header((name,), 1, (size,), _BYTE) + weights, _is_canonical(met, size, bool(weights[0]))
-
-
 def _is_canonical(met: int, size: int, first: bool) -> bool:
     """Whether a lone condition that so many values meet, perhaps the first of them, is not `turned`."""
     return 2 * met < size or (2 * met == size and not first)
-
-
-@lru_cache(maxsize=4096)
-def _header(scope: tuple[str, ...], unit: int, shape: tuple[int, ...], kind: str) -> bytes:
-    """What a factor's weights are, as JSON, before the weights themselves."""
-    names = ", ".join(map(json.dumps, scope))
-    return f"[[{names}], {unit}, [{', '.join(map(str, shape))}], {json.dumps(kind)}]\x00".encode()
 
 
 def write_weights(factor: Factor) -> str | list[int]:
@@ -311,7 +287,7 @@ def _runs(flat: Weights) -> list[int] | None:
     return [0, *lengths] if flat[0] else lengths
 
 
-def _written(cells: int) -> int:
+def _digits(cells: int) -> int:
     """How many hexadecimal digits the bits of so many cells are written with."""
     return 2 * -(-cells // 8)
 
@@ -340,7 +316,7 @@ def _fit(weights: object, shape: tuple[Any, ...], unit: object) -> bool:
         return False
     cells: int = math.prod(shape)
     if unit == 1 and isinstance(weights, str):
-        return len(weights) == _written(cells) and _HEX.fullmatch(weights) is not None
+        return len(weights) == _digits(cells) and _HEX.fullmatch(weights) is not None
     if not isinstance(weights, list) or not all(type(number) is int for number in weights):
         return False
     if unit != 1:

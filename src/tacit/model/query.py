@@ -33,16 +33,15 @@ from tacit.model.factor import (
     rank,
     read_factor,
     reduced,
-    sealed,
     turned,
     unchecked,
     write_weights,
+    written,
 )
 from tacit.model.factor import Factor as Factor
 from tacit.model.factor import multiply as multiply
 
 MOST_READ = 2**28  # weights of a question that is asked or read, all of its factors together
-KEYED = (b"tacit query 1\x00\x00", b"tacit query 1\x00\x01")  # what the key of a query begins with; of a complement
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +162,8 @@ class Query:
 
     @cached_property
     def key(self) -> str:
-        """A hash of the canonical form: the identity of the question."""
-        return query_key(KEYED[self.complement], map(sealed, self.factors))
+        """The identity of the question: a hash of its canonical form as `to_dict` has it, in one spelling."""
+        return query_key(",".join(map(written, self.factors)), complement=self.complement)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Query) and self.key == other.key
@@ -286,9 +285,7 @@ def _conjunction(factors: list[Factor], *, complement: bool) -> Query:
     return _query((only,), complement)
 
 
-def query_key(beginning: bytes, seals: Iterable[bytes] = ()) -> str:
-    """The key of a query: by what it begins with, one of `KEYED`, and the seals of its factors in their order."""
-    digest = hashlib.sha256(beginning)
-    for one in seals:  # one at a time: together they may take as much memory as the question
-        digest.update(one)
-    return digest.hexdigest()
+def query_key(factors: str, *, complement: bool) -> str:
+    """The key of a query, by what is written of its factors, one after the other."""
+    of = "true" if complement else "false"
+    return hashlib.sha256(f'tacit query 2\x00{{"complement":{of},"factors":[{factors}]}}'.encode()).hexdigest()

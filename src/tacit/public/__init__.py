@@ -61,7 +61,7 @@ def header(session: Session) -> Header:
     """What a file about this session begins with. It never changes: extensions of the budget are entries."""
     return Header(
         format="tacit published",
-        version=3,
+        version=4,
         program=tacit.__version__,
         domain=session.domain.to_toml(),
         rows=session.rows,

@@ -7,8 +7,7 @@ right, and says what is wrong with it. So everything here may be narrower than t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import MsgspecError, Struct
@@ -16,15 +15,15 @@ from msgspec.json import Decoder, Encoder, decode
 
 from tacit.errors import TacitError
 from tacit.exact.price import Sensitivity, price
-from tacit.model.factor import alone_in_runs, sealed_digits, sealed_in_pieces, sealed_runs
+from tacit.model.factor import alone_in_digits, alone_in_runs
 from tacit.model.noise_law import Noise
-from tacit.model.query import KEYED, MOST_READ, query_key
+from tacit.model.query import MOST_READ, query_key
 from tacit.model.request import Declared
-from tacit.public.work import HASHED, MADE, Work
+from tacit.public.work import MADE, Work
 from tacit.store.chain import Line
 
-_KEPT = 2**24  # characters and bytes of texts that are remembered: many questions share theirs
-_WIDEST = 2**16  # values of a condition that is made: few characters may announce many, 256 times in a question
+_KEPT = 2**24  # characters of texts that are remembered: many questions share theirs
+_WIDEST = 2**16  # values of an attribute whose conditions are no work: few characters may announce many more
 _DIGITS = 4098  # characters of the weights of one condition, quotes included
 _MOST_WORDS = 2**16  # characters of a note
 _LEAST, _MOST = 1e-3, 1e15  # between which msgspec spells a number as `canonical` does
@@ -72,26 +71,18 @@ class ToldCount(Struct, forbid_unknown_fields=True, gc=False):
     told: int
 
 
-class Runs(NamedTuple):
-    """What a condition on a wide attribute adds to the key of a question, not made: it has a byte for each value."""
-
-    name: str
-    size: int
-    lengths: list[int]
-
-
 class Condition(NamedTuple):
     """A factor that is a condition on one attribute: some of its values meet it, others do not."""
 
     name: str
-    sealed: bytes | Runs  # what it adds to the key of a question
+    size: int  # how many values the attribute has
     alone: bool  # whether it is in its canonical orientation, where it is the only one
 
 
 class CountedBody(NamedTuple):
-    """What a body says before its conditions: what the key of its question begins with, and what it costs."""
+    """What a body says before its conditions: whether its question is a complement, and what it costs."""
 
-    sealed: bytes
+    complement: bool
     atoms: int
 
 
@@ -117,7 +108,8 @@ class CountJudge:
 
     def __init__(self, public: Declared, work: Work) -> None:
         self._public, self._work = public, work
-        self._wide = max(public.domain.sizes.values(), default=0) > _WIDEST
+        sizes = public.domain.sizes.values()
+        self._wide = max(sizes, default=0) > _WIDEST or sum(sizes) > MOST_READ
         self._beginnings: dict[str, dict[str, CountedBody]] = {kind: {} for kind in _FORMS}
         self._conditions = dict[str, Condition]()
         self._attributes = dict[str, tuple[str, int]]()
@@ -141,32 +133,28 @@ class CountJudge:
         begun = self._beginnings[kind].get(start) or self._beginning(kind, start)
         if begun is None or begun.atoms != line.atoms or _FORMS[kind].ends.fullmatch(end) is None:
             return False
-        seals: list[bytes | Runs] = [begun.sealed]  # an annotation costs nothing here, and a generic list does
-        before, alone = "", True
-        for text in factors.split(_BETWEEN):
+        before, weights, alone = "", 0, True
+        conditions = factors.split(_BETWEEN)
+        for text in conditions:
             one = self._conditions.get(text) or self._condition(text)
             if one is None or one[0] <= before:
                 return False
-            before, sealed, alone = one  # at once: names are read at thrice the price, and there are many of them
-            seals.append(sealed)
-        if not alone and len(seals) == 2:
+            before, size, alone = one  # at once: names are read at thrice the price, and there are many of them
+            weights += size
+        if (len(conditions) == 1 and not alone) or (self._wide and not self._readable(line, weights)):
             return False
-        # Joined, they are hashed at once: it takes half as long, and nearly every count is such a one.
-        if self._wide:
-            return line.key is not None and line.key == self._hashed(line, seals)
-        return line.key == query_key(b"".join(seals))  # type: ignore[arg-type]
+        return line.key == query_key(f'{{"scope":["{factors}}}', complement=begun.complement)
 
-    def _hashed(self, line: Line, seals: Sequence[bytes | Runs]) -> str | None:
-        """The key of a question with conditions on wide attributes, which are never made; None where it has too many.
+    def _readable(self, line: Line, weights: int) -> bool:
+        """Whether a question with so many weights can be read again; what it takes is counted.
 
-        At most as many as one that can be read again: `Query.from_dict` says what is wrong with others.
+        `Query.from_dict` says what is wrong with one that cannot.
         """
-        weights = sum([one.size if isinstance(one, Runs) else len(one) for one in seals[1:]])
         if weights > MOST_READ:
-            return None
-        # What was measured is read again later, and may be kept.
-        self._work.take(line.seq, weights * (MADE if line.kind == "measured" else HASHED))
-        return query_key(b"", chain.from_iterable(map(_pieces, seals)))
+            return False
+        if line.kind == "measured":  # these are read again later, and may be kept
+            self._work.take(line.seq, MADE * weights)
+        return True
 
     def _beginning(self, kind: str, start: str) -> CountedBody | None:
         """What stands before the conditions of a body, if it is what this kind begins with, in its one spelling."""
@@ -182,7 +170,7 @@ class CountJudge:
         if atoms is None:
             return None
         self._remember(len(text))
-        self._beginnings[kind][start] = found = CountedBody(KEYED[read.question.complement], atoms)
+        self._beginnings[kind][start] = found = CountedBody(read.question.complement, atoms)
         return found
 
     def _atoms(self, form: MeasuredCount | ToldCount) -> int | None:
@@ -200,16 +188,15 @@ class CountJudge:
         attribute = self._attributes.get(about) or self._attribute(about)
         if attribute is None or len(weights) > _DIGITS:
             return None
-        found: tuple[bytes | Runs, bool] | None = None
+        size, alone = attribute[1], None
         if weights[:1] == weights[-1:] == '"':
-            found = sealed_digits(*attribute, weights[1:-1])
+            alone = alone_in_digits(size, weights[1:-1])
         elif _RUNS.fullmatch(weights):
-            runs = decode(weights)
-            found = _unmade(*attribute, runs) if attribute[1] > _WIDEST else sealed_runs(*attribute, runs)
-        if found is None:
+            alone = alone_in_runs(size, decode(weights))
+        if alone is None:
             return None
-        self._remember(len(text) + (len(found[0]) if isinstance(found[0], bytes) else 8 * len(weights)))
-        self._conditions[text] = one = Condition(attribute[0], *found)
+        self._remember(len(text))
+        self._conditions[text] = one = Condition(*attribute, alone)
         return one
 
     def _attribute(self, text: str) -> tuple[str, int] | None:
@@ -238,16 +225,6 @@ class CountJudge:
             return price(Noise(kind, scale), moves, 1, self._public.total.measure).atoms  # type: ignore[arg-type]
         except (ValueError, TacitError):
             return None
-
-
-def _unmade(name: str, size: int, runs: list[int]) -> tuple[Runs, bool] | None:
-    """A condition on a wide attribute, and whether it may stand by itself; None of what is none."""
-    alone = alone_in_runs(size, runs)
-    return None if alone is None else (Runs(name, size, runs), alone)
-
-
-def _pieces(sealed: bytes | Runs) -> Iterable[bytes]:
-    return sealed_in_pieces(*sealed) if isinstance(sealed, Runs) else (sealed,)
 
 
 def _plain(text: str) -> bool:

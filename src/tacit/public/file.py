@@ -36,7 +36,7 @@ from tacit.release.mechanisms import MECHANISMS, Choice
 from tacit.release.settings import Confidence
 from tacit.store.chain import Line, canonical
 
-FORMAT, VERSION = "tacit published", 3
+FORMAT, VERSION = "tacit published", 4
 MAX_BYTES = 2**32  # of a file
 MAX_LINE = 2**28  # of a line: the largest answer has 2^22 numbers
 MAX_DOMAIN = 2**24  # characters of a domain
@@ -64,7 +64,7 @@ class Header(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     """
 
     format: Literal["tacit published"]
-    version: Literal[3]
+    version: Literal[4]
     program: Annotated[str, Meta(max_length=100)]
     domain: Annotated[str, Meta(max_length=MAX_DOMAIN)]
     rows: Annotated[int, Meta(ge=1, lt=2**42)]

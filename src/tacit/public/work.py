@@ -19,7 +19,7 @@ from tacit.model.query import MOST_READ
 from tacit.store.chain import Line
 
 MOST, PER_BYTE = 2**32, 2**10  # steps of any file, and more for each of its bytes
-HASHED, MADE = 1, 4  # steps for a weight that is hashed, and for one that is made, looked at, written and perhaps kept
+MADE = 4  # steps for a weight that is made, looked at, written and perhaps kept
 NEXT_KEY = 2**11  # steps from a key to the one beside it
 
 _TIED, _SET = 50, 15_000  # steps for a weight of a table over several attributes, and for each set of these

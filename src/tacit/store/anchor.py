@@ -20,7 +20,7 @@ from tacit.store import rows
 from tacit.store.chain import Draft, Mark, Override, canonical, digest
 from tacit.store.file import DurableFile, make_folder
 
-FORMAT = "4"
+FORMAT = "5"
 
 # What a log belongs to, by name. A value may be made from the log's own secret, so that a fingerprint of the data says
 # nothing to somebody who does not hold the log: hashes over all of this are public.
