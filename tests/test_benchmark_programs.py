@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
-from benchmarks import bench_accuracy, bench_almost_all, bench_tails, writer_queue
+from benchmarks import bench_accuracy, bench_almost_all, bench_choice, bench_tails, writer_queue
 from benchmarks.accuracy import ways
 from benchmarks.accuracy.analysts import conjunctions, drill_down, query_of, stream
 from benchmarks.accuracy.catalogue import independent, parity, tree
@@ -35,6 +36,7 @@ from tacit.load import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.release.allocation import allocation
 from tacit.release.forecast import direct
 from tacit.trusted.cells import read_records
 
@@ -315,3 +317,26 @@ def test_tails_stand_beside_a_plain_fit(capsys: pytest.CaptureFixture[str]) -> N
     longest = lines[-1].split()
     assert longest[0] == "7"
     assert float(longest[1]) < float(longest[2])  # a bar that is wider than a gate's is not shown
+
+
+def test_an_oracle_of_strengths_is_never_worse_for_the_same_price(table: Table) -> None:
+    plan = allocation(table.domain, table.rows)
+    known = bench_choice.strengths(table, plan)
+    prices = np.array([math.prod(1 - 1 / plan.sizes[name] for name in scope) for scope in plan.scopes])
+    for rho in (0.001, 0.1, 10.0):
+        usual = plan.precisions(rho)
+        best = bench_choice.oracle(plan, usual, known)
+        assert (best * prices).sum() == pytest.approx((usual * prices).sum(), rel=1e-6)
+        assert bench_choice.expected(plan, best, known) <= bench_choice.expected(plan, usual, known) * (1 + 1e-9)
+
+
+def test_what_pairs_foretell_has_no_strength() -> None:
+    """Every value of a with every value of b, equally often; c is a: all that three of them say, two say."""
+    rows = [(a, b, a) for a, b in product(range(3), range(4)) for _ in range(10)]
+    domain = Domain({"a": tacit.integer(0, 2), "b": tacit.integer(0, 3), "c": tacit.integer(0, 2)})
+    data = pd.DataFrame(rows, columns=["a", "b", "c"])
+    made = Table("foretold", data, read_records(open_source(data), domain))
+    plan = allocation(domain, made.rows)
+    known = dict(zip(plan.scopes, bench_choice.strengths(made, plan), strict=True))
+    assert known["a", "c"] > 1
+    assert max(known["a", "b"], known["b", "c"], known["a", "b", "c"]) < 1e-6

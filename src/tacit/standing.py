@@ -14,9 +14,10 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Carried, Measured, Told
 from tacit.model.status import Extension, History, Past, Status
 from tacit.questions import Questions
+from tacit.release.account import Purchased
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Answerer
-from tacit.release.public import Public, Purchased
+from tacit.release.public import Public
 from tacit.store.chain import Line
 
 if TYPE_CHECKING:  # what a session may never need is imported where it does
@@ -157,21 +158,21 @@ class Standing(Questions):
     @property
     def history(self) -> History:
         """Everything bought so far, oldest first; gates that are open come last."""
-        return History([*map(self._past, self._public.purchases()), *self.open_gates()])
+        return History([*map(self._past, self._public.account.since()), *self.open_gates()])
 
     def history_after(self, entry: int, most: int) -> History:
         """The next `most` purchases after an entry of the ledger, oldest first. No more than these are read."""
-        return History(map(self._past, islice(self._public.purchases(entry, most), most)))
+        return History(map(self._past, islice(self._public.account.since(entry, most), most)))
 
     def open_gates(self) -> History:
         """The gates that are open: they are paid for, and stand last in the history until a hard question is found."""
-        return History(map(self._past, self._public.open_gates()))
+        return History(map(self._past, self._public.account.open_gates()))
 
     def latest(
         self, most: int, *, before: int = 2**62, told: bool = False
     ) -> Iterator[tuple[Past, Measured | Told | None]]:
         """The last `most` purchases before an entry, newest first, with answers; with `told`, free answers too."""
-        for one, answer in self._public.latest(most, before, told=told):
+        for one, answer in self._public.account.latest(most, before, told=told):
             yield self._past(one), answer
 
     def _past(self, one: Purchased) -> Past:
@@ -189,7 +190,7 @@ class Standing(Questions):
 
     def charges(self, after: int) -> Iterator[tuple[str, int, int]]:
         """What was bought since entry `after`: kinds of questions, costs in atoms, and entries, in order."""
-        return self._public.charges(after)
+        return self._public.account.charges(after)
 
     def answers(self) -> Iterator[Measured | Told]:
         """Every answer in the ledger, oldest first: noisy ones that were bought, and those told for nothing."""
@@ -202,7 +203,7 @@ class Standing(Questions):
 
     def paid_since(self, after: int) -> list[tuple[str | None, int]]:
         """What was spent since entry `after`, in order: keys of what was bought, and atoms; a gate has no key."""
-        return self._public.paid_since(after)
+        return self._public.account.paid_since(after)
 
     def transcript(self) -> tuple[str, list[Line]]:
         """Everything released so far, sealed: the hash that the ledger's chain starts from, and its entries."""

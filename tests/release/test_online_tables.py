@@ -158,7 +158,7 @@ def test_a_table_asked_for_is_bought_as_one(tmp_path: Path) -> None:
         found = session.table("a", "b")
         assert found.source == "measured"
         assert session._public.find([marginal(DOMAIN, "a", "b")])[0] is not None
-        kinds = [kind for kind, *_ in session._public.purchases()]
+        kinds = [kind for kind, *_ in session._public.account.since()]
         assert kinds.count("measured") < 8
 
 

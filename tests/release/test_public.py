@@ -134,7 +134,7 @@ def test_free_answers_are_not_read_to_find_the_bought_ones(curator: Curator, mon
     found = [one.receipt.entry for one in public.released()]
     assert found == read == [measured.receipt.entry, later.receipt.entry]
     assert [one.receipt.entry for one in public.released(after=found[0])] == found[1:]
-    assert [receipt.entry for _, _, _, receipt in public.purchases()] == found
+    assert [receipt.entry for _, _, _, receipt in public.account.since()] == found
     with curator._ledger.log._file.mutex:
         db = curator._ledger.log._file._connected()
         plan = db.execute(

@@ -127,7 +127,7 @@ def test_a_repeat_is_free_and_the_same_after_a_restart(curator: Curator, tmp_pat
         assert one.question == three.question
         assert one.key == three.key == one.question.key  # type: ignore[union-attr]
     assert public_of(curator).spent == spent
-    assert [question for _, question, _, _ in public_of(curator).purchases()] == ALL
+    assert [question for _, question, _, _ in public_of(curator).account.since()] == ALL
     assert [one.question for one in public_of(curator).released()] == ALL
     curator._ledger.close()
     with curating(tmp_path, curator._records, DOMAIN, Budget(epsilon=10.0, delta=0.0)) as reopened:
@@ -153,7 +153,7 @@ def test_a_ledger_stays_readable_where_a_statistic_is_not_registered(
     question = hidden(lambda tables: tables[:, 0].copy())
     curator.measure([question, STUMP], EPSILON)
     monkeypatch.delitem(registry._registry, question.name)
-    assert [asked for _, asked, _, _ in public_of(curator).purchases()] == [question, STUMP]
+    assert [asked for _, asked, _, _ in public_of(curator).account.since()] == [question, STUMP]
     assert [one.values.tolist() for one in public_of(curator).released()] == [[3], [1]]
     with pytest.raises(InvalidQuery, match="is registered in this process"):
         curator.measure([question], EPSILON)

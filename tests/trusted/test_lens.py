@@ -129,7 +129,7 @@ def test_a_comparison_is_noisy_paid_for_and_remembered(curator: Curator) -> None
     assert said == {True, False}
     with pytest.raises(BudgetExhausted):
         curator.compare(WOMEN, far, 31.0, Loss.of("epsilon", 9.0))
-    assert {kind for kind, *_ in public_of(curator).purchases()} == {"compared"}
+    assert {kind for kind, *_ in public_of(curator).account.since()} == {"compared"}
 
 
 def test_a_comparison_that_fails_says_nothing(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,26 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-from msgspec import Struct
-from msgspec.json import Decoder
+from typing import TYPE_CHECKING, Protocol
 
 from tacit.errors import TacitError
 from tacit.model.budget import Loss
-from tacit.model.description import describe
 from tacit.model.entry import (
     Carried,
     Closed,
-    Discovered,
     Extended,
-    Found,
     FreeAnswer,
-    GateTerms,
     Intent,
     Measured,
-    Selection,
-    Shut,
     Told,
     beside,
     decode,
@@ -40,6 +31,7 @@ from tacit.model.request import Declared
 from tacit.model.statistic import Statistic
 from tacit.model.status import Extension
 from tacit.model.workload import Question, key
+from tacit.release.account import Account, Lines, owner_of, scope_of_single
 from tacit.store.chain import Line, Mark
 
 if TYPE_CHECKING:
@@ -47,36 +39,6 @@ if TYPE_CHECKING:
     from tacit.trusted.gate import Gate
 
 UNCHECKED = "not checked against the data"
-
-
-class Lines(Protocol):
-    """The lines of a ledger or of a published file, for reading."""
-
-    def head(self) -> Mark: ...
-    def keyed(self, keys: Sequence[str]) -> dict[str, Line]: ...
-    def look(self, keys: Sequence[str]) -> tuple[Mark, dict[str, Line]]: ...
-    def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]: ...
-    def since(self, after: int, most: int = ...) -> tuple[Mark, Iterator[Line]]: ...
-    def newest(self, before: int, most: int, *, told: bool = ...) -> list[Line]: ...
-    def limits(self) -> list[Line]: ...
-    def unpaid_count(self) -> int: ...
-    def kept_intents(self) -> list[Line]: ...
-    def snapshot(self) -> tuple[str, list[Line]]: ...
-    @property
-    def origin(self) -> str: ...
-    def turn(self) -> AbstractContextManager[Any]: ...
-
-
-class Purchased(NamedTuple):
-    """What was bought, or told for nothing: its kind, the question if there is one, its price and its receipt.
-
-    What was discovered is about another domain, so it is told in words.
-    """
-
-    kind: str
-    about: Question | str | None
-    cost: Loss
-    receipt: Receipt
 
 
 class Unchecked:
@@ -120,6 +82,7 @@ class Public:
         self._lines, self._keep, self.declared, self.prior, self.aside = lines, keep, declared, prior, aside
         # `total` is what the ledger was made with. Prices are shares of it, so that an extension changes none of them.
         self.domain, self.rows, self.rows_per_person, self.total, _ = declared
+        self.account = Account(lines, self.total.measure)
 
     @property
     def spent(self) -> Loss:
@@ -233,7 +196,7 @@ class Public:
         for line in self._lines.since(after)[1]:
             newest = max(newest, line.seq)
             if line.kind == "measured":
-                scope = _scope_of_single(line.body)
+                scope = scope_of_single(line.body)
                 if scope is not None:
                     singles.setdefault(scope, line.seq)
                 elif isinstance(one := self._read(line), Measured):
@@ -246,30 +209,6 @@ class Public:
             if (stored := self._read(line)) is not None:
                 yield stored
 
-    def purchases(self, after: int = 0, most: int = 500) -> Iterator[Purchased]:
-        """Everything that was charged and settled since entry `after`, in order; read `most` at a time."""
-        for line in self._lines.since(after, most)[1]:
-            if line.atoms and line.kind != "dropped":
-                yield self._purchased(line)
-
-    def open_gates(self) -> Iterator[Purchased]:
-        """The gates that are open: they are paid for, and no hard question was found yet."""
-        for line in self._lines.kept_intents():
-            entry = decode(line.kind, line.body)
-            if isinstance(entry, Intent) and _owner(entry) is not None:
-                cost = Loss(self.total.measure, line.atoms)
-                yield Purchased("gate", "a gate that is open", cost, Receipt(line.seq, line.hash))
-
-    def latest(self, most: int, before: int, *, told: bool) -> Iterator[tuple[Purchased, Measured | Told | None]]:
-        """The last purchases before an entry, newest first, and if wanted what was told for nothing; with answers."""
-        found = 0
-        while found < most and (lines := self._lines.newest(before, most - found, told=told)):
-            before = lines[-1].seq
-            for line in lines:
-                if line.kind == "told" or (line.atoms and line.kind != "dropped"):
-                    found += 1
-                    yield self._purchased(line), self._read(line)
-
     @property
     def told(self) -> int:
         """How many answers were told for nothing."""
@@ -278,48 +217,6 @@ class Public:
     @cached_property
     def _later_terms(self) -> int:
         return sum(1 for _ in self._lines.lines(kinds=("terms",)))
-
-    def charges(self, after: int) -> Iterator[tuple[str, int, int]]:
-        """What was charged and settled since entry `after`, without making the questions: kind, atoms and entry.
-
-        The kind is that of the question where something was measured, and else of the line.
-        """
-        for line in self._lines.since(after)[1]:
-            if line.atoms and line.kind != "dropped":
-                kind = _peek(line.body).question.kind if line.kind == "measured" else line.kind
-                yield kind, line.atoms, line.seq
-
-    def _purchased(self, line: Line) -> Purchased:
-        entry = decode(line.kind, line.body)
-        kind, about = line.kind, getattr(entry, "question", None)
-        match entry:
-            case Found(name):
-                kind, about = "discovered", f"the values of {name}"
-            case Discovered(domain, measured=measured):
-                about = describe(measured.question, domain)
-            case Selection():
-                kind = "choice"
-            case Shut():
-                kind = "gate"
-        return Purchased(kind, about, Loss(self.total.measure, line.atoms), Receipt(line.seq, line.hash))
-
-    def paid_since(self, after: int) -> list[tuple[str | None, int]]:
-        """What was spent since entry `after`, in order: the key of what was bought for it, and atoms.
-
-        A gate is paid for when it is opened, and has no key. Neither has a reservation whose answer was lost.
-        """
-        found, open_ones = list[tuple[str | None, int]](), dict[int, int]()
-        for line in self._lines.lines(after):
-            if line.kind == "intent":
-                entry = decode(line.kind, line.body)
-                if isinstance(entry, Intent) and _owner(entry) is not None:
-                    found.append((None, line.atoms))
-                else:
-                    open_ones[line.seq] = line.atoms
-            elif line.intent is not None and line.kind != "shut":
-                open_ones.pop(line.intent, None)
-                found.append((line.key, line.atoms))
-        return [*found, *((None, atoms) for atoms in open_ones.values())]
 
     def tell(self, said: Sequence[FreeAnswer], gate: Gate | Unchecked | None = None) -> list[Told | Measured]:
         """Tell free answers. An earlier answer to the same question stays.
@@ -364,12 +261,12 @@ class Public:
         """How many gates this owner had opened before an entry, shut and lost ones included."""
         intents = takewhile(lambda line: line.seq < entry, self._lines.lines(kinds=("intent",)))
         purposes = (decode(line.kind, line.body) for line in intents)
-        return sum(isinstance(one, Intent) and _owner(one) == owner for one in purposes)
+        return sum(isinstance(one, Intent) and owner_of(one) == owner for one in purposes)
 
     def has_gate(self, owner: str) -> bool:
         """Whether a gate of this owner is open. In a published file, one that was lost cannot be told from it."""
         intents = (decode(line.kind, line.body) for line in self._lines.kept_intents())
-        return any(isinstance(one, Intent) and _owner(one) == owner for one in intents)
+        return any(isinstance(one, Intent) and owner_of(one) == owner for one in intents)
 
     def transcript(self) -> tuple[str, list[Line]]:
         """Everything released so far, sealed: the hash that the chain starts from, and the lines."""
@@ -395,34 +292,7 @@ class Public:
         return Told(one.question.key, one.question, one.value, note, (), free, receipt)
 
 
-def _owner(intent: Intent) -> str | None:
-    """Whose gate an intent opens, if it does."""
-    return intent.purpose.owner if isinstance(intent.purpose, GateTerms) else None
-
-
 def past(read_to: int, told: Iterable[Receipt | None]) -> int:
     """How far the ledger is known after something was told: entries have numbers, so a gap shows where others wrote."""
     new = {one.entry for one in told if one is not None and one.entry > read_to}
     return max(new) if new and max(new) - read_to == len(new) else read_to
-
-
-class _StoredFactor(Struct):
-    scope: list[str]
-
-
-class _StoredQuestion(Struct):
-    kind: str
-    factors: list[_StoredFactor] = []
-
-
-class _Measured(Struct):
-    question: _StoredQuestion
-
-
-_peek = Decoder(_Measured).decode
-
-
-def _scope_of_single(body: str) -> frozenset[str] | None:
-    """The attributes of a single count or sum that was measured, without making the question; None of anything else."""
-    question = _peek(body).question
-    return frozenset(name for f in question.factors for name in f.scope) if question.kind == "query" else None

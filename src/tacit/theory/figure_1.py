@@ -292,7 +292,7 @@ class MedianDoubling:
 
     def _compared(self) -> list[int]:
         """The entries of all comparisons, in order."""
-        return [receipt.entry for kind, _, _, receipt in self._public.purchases() if kind == "compared"]
+        return [receipt.entry for kind, _, _, receipt in self._public.account.since() if kind == "compared"]
 
 
 def _loss(measure: Measure, epsilon: float) -> Loss:

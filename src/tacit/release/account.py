@@ -1,0 +1,147 @@
+"""What was paid for, as the lines of a ledger or of a published file say it. Called by `Public`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+from tacit.model.budget import Loss, Measure
+from tacit.model.description import describe
+from tacit.model.entry import Discovered, Found, GateTerms, Intent, Measured, Selection, Shut, Told, decode, released
+from tacit.model.facts import Receipt
+from tacit.model.workload import Question
+from tacit.store.chain import Line, Mark
+
+
+class Lines(Protocol):
+    """The lines of a ledger or of a published file, for reading."""
+
+    def head(self) -> Mark: ...
+    def keyed(self, keys: Sequence[str]) -> dict[str, Line]: ...
+    def look(self, keys: Sequence[str]) -> tuple[Mark, dict[str, Line]]: ...
+    def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]: ...
+    def since(self, after: int, most: int = ...) -> tuple[Mark, Iterator[Line]]: ...
+    def newest(self, before: int, most: int, *, told: bool = ...) -> list[Line]: ...
+    def limits(self) -> list[Line]: ...
+    def unpaid_count(self) -> int: ...
+    def kept_intents(self) -> list[Line]: ...
+    def snapshot(self) -> tuple[str, list[Line]]: ...
+    @property
+    def origin(self) -> str: ...
+    def turn(self) -> AbstractContextManager[Any]: ...
+
+
+class Purchased(NamedTuple):
+    """What was bought, or told for nothing: its kind, the question if there is one, its price and its receipt.
+
+    What was discovered is about another domain, so it is told in words.
+    """
+
+    kind: str
+    about: Question | str | None
+    cost: Loss
+    receipt: Receipt
+
+
+class Account:
+    """Everything that was paid for, with its prices in one measure."""
+
+    def __init__(self, lines: Lines, measure: Measure) -> None:
+        self._lines, self._measure = lines, measure
+
+    def since(self, after: int = 0, most: int = 500) -> Iterator[Purchased]:
+        """Everything that was charged and settled since entry `after`, in order; read `most` at a time."""
+        for line in self._lines.since(after, most)[1]:
+            if line.atoms and line.kind != "dropped":
+                yield self._purchased(line)
+
+    def open_gates(self) -> Iterator[Purchased]:
+        """The gates that are open: they are paid for, and no hard question was found yet."""
+        for line in self._lines.kept_intents():
+            entry = decode(line.kind, line.body)
+            if isinstance(entry, Intent) and owner_of(entry) is not None:
+                cost = Loss(self._measure, line.atoms)
+                yield Purchased("gate", "a gate that is open", cost, Receipt(line.seq, line.hash))
+
+    def latest(self, most: int, before: int, *, told: bool) -> Iterator[tuple[Purchased, Measured | Told | None]]:
+        """The last purchases before an entry, newest first, and if wanted what was told for nothing; with answers."""
+        found = 0
+        while found < most and (lines := self._lines.newest(before, most - found, told=told)):
+            before = lines[-1].seq
+            for line in lines:
+                if line.kind == "told" or (line.atoms and line.kind != "dropped"):
+                    found += 1
+                    yield self._purchased(line), released(line, self._measure)
+
+    def charges(self, after: int) -> Iterator[tuple[str, int, int]]:
+        """What was charged and settled since entry `after`, without making the questions: kind, atoms and entry.
+
+        The kind is that of the question where something was measured, and else of the line.
+        """
+        for line in self._lines.since(after)[1]:
+            if line.atoms and line.kind != "dropped":
+                kind = _peek(line.body).question.kind if line.kind == "measured" else line.kind
+                yield kind, line.atoms, line.seq
+
+    def _purchased(self, line: Line) -> Purchased:
+        entry = decode(line.kind, line.body)
+        kind, about = line.kind, getattr(entry, "question", None)
+        match entry:
+            case Found(name):
+                kind, about = "discovered", f"the values of {name}"
+            case Discovered(domain, measured=measured):
+                about = describe(measured.question, domain)
+            case Selection():
+                kind = "choice"
+            case Shut():
+                kind = "gate"
+        return Purchased(kind, about, Loss(self._measure, line.atoms), Receipt(line.seq, line.hash))
+
+    def paid_since(self, after: int) -> list[tuple[str | None, int]]:
+        """What was spent since entry `after`, in order: the key of what was bought for it, and atoms.
+
+        A gate is paid for when it is opened, and has no key. Neither has a reservation whose answer was lost.
+        """
+        found, open_ones = list[tuple[str | None, int]](), dict[int, int]()
+        for line in self._lines.lines(after):
+            if line.kind == "intent":
+                entry = decode(line.kind, line.body)
+                if isinstance(entry, Intent) and owner_of(entry) is not None:
+                    found.append((None, line.atoms))
+                else:
+                    open_ones[line.seq] = line.atoms
+            elif line.intent is not None and line.kind != "shut":
+                open_ones.pop(line.intent, None)
+                found.append((line.key, line.atoms))
+        return [*found, *((None, atoms) for atoms in open_ones.values())]
+
+
+def owner_of(intent: Intent) -> str | None:
+    """Whose gate an intent opens, if it does."""
+    return intent.purpose.owner if isinstance(intent.purpose, GateTerms) else None
+
+
+class _StoredFactor(Struct):
+    scope: list[str]
+
+
+class _StoredQuestion(Struct):
+    kind: str
+    factors: list[_StoredFactor] = []
+
+
+class _Measured(Struct):
+    question: _StoredQuestion
+
+
+_peek = Decoder(_Measured).decode
+
+
+def scope_of_single(body: str) -> frozenset[str] | None:
+    """The attributes of a single count or sum that was measured, without making the question; None of anything else."""
+    question = _peek(body).question
+    return frozenset(name for f in question.factors for name in f.scope) if question.kind == "query" else None
