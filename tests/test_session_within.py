@@ -173,9 +173,9 @@ def test_a_fraction_and_a_mean_of_all_rows_are_bought_in_their_own_unit(tmp_path
             assert abs(answer.value - truth) <= 5 * within  # beyond 1e-9 that is noise
             assert session.ask(question, within=within).cost.atoms == 0
         assert session.ask(WOMEN, within=90).cost.atoms == 0  # the same count
-        with pytest.raises(tacit.InvalidQuery, match="of one among some rows"):
+        with pytest.raises(tacit.InvalidQuery, match="other fractions and means are made of two answers"):
             session.ask(f"{share} WHERE active", within=0.01)
-        with pytest.raises(tacit.InvalidQuery, match="of one among some rows"):
+        with pytest.raises(tacit.InvalidQuery, match="other fractions and means are made of two answers"):
             session.ask(f"{share} WHERE sex = 'M'", within=0.5)  # nobody, of a group whose size is noisy
         with pytest.raises(tacit.InvalidQuery, match="rounded to a grid"):
             session.ask(mean, within=1e-9)

@@ -354,6 +354,15 @@ def test_what_serve_refuses_before_it_listens(tmp_path: Path, monkeypatch: pytes
     assert not (tmp_path / "people.tacit").exists() or os.access(tmp_path / "people.tacit", os.R_OK)
 
 
+def test_a_data_set_is_called_like_its_file_and_that_of_every_draft_like_its_ledger(tmp_path: Path) -> None:
+    config = write_config(tmp_path, "people")
+    (tmp_path / "tacit.toml").write_text(config.read_text().replace('"people.tacit"', '"Wards.tacit"'))
+    assert list(run._names([config, tmp_path / "tacit.toml"])) == ["people", "wards"]
+    (tmp_path / "tacit.toml").write_text(config.read_text())
+    with pytest.raises(ConfigError, match="two configurations have the same name"):
+        run._names([config, tmp_path / "tacit.toml"])
+
+
 def test_small_answers_do_not_wait_for_each_other() -> None:
     with run._bind("127.0.0.1", 0) as listening:  # what asyncio looks at before it turns Nagle's algorithm off
         assert listening.proto == socket.IPPROTO_TCP

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 LEAST = 1000  # parts of the budget: what is bought stays the question's answer, and less would spoil it for everybody
 _ULPS = 8 * 2.0**-52  # of the range of a quotient
 _IS_FOR = (
-    "within is for one count, one sum of values that are all positive or all negative, and a fraction or mean of all "
-    "rows; of one among some rows, ask the two counts that it is made of."
+    "within is for one count, one sum of values that are all positive or all negative, a fraction of all rows, and a "
+    "mean over all rows of an attribute that none of them lacks; other fractions and means are made of two answers: "
+    "ask for these."
 )
 ITSELF = (NOISE, ANSWER, FREE, EXACT)  # what a bar is about that holds for this very answer
 

@@ -300,10 +300,19 @@ def _names(configs: Sequence[str | Path] | Mapping[str, str | Path | Config]) ->
         raise ConfigError("a server needs at least one configuration.")
     if isinstance(configs, Mapping):
         return {str(name): Path(config) if isinstance(config, str) else config for name, config in configs.items()}
-    named: dict[str, Path | Config] = {Path(path).stem.lower(): Path(path) for path in configs}
+    named: dict[str, Path | Config] = {_name(Path(path)): Path(path) for path in configs}
     if len(named) < len(configs):
         raise ConfigError("two configurations have the same name; a mapping can give them different ones.")
     return named
+
+
+def _name(config: Path) -> str:
+    """A data set is called like its configuration; one that is called as `tacit init` calls all, like its ledger."""
+    if config.name != "tacit.toml":
+        return config.stem.lower()
+    from tacit.config import read_config
+
+    return read_config(config).ledger.stem.lower()
 
 
 def _shown(listening: socket.socket) -> str:
