@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import tomllib
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
@@ -434,3 +436,19 @@ def test_other_parts_of_the_configuration_stay_as_they_are(folder: Path) -> None
         assert kept in text
     assert "# a remark about the search" not in text
     assert with_tables(TOML, {}) == TOML
+
+
+def test_bounds_say_how_many_rows_they_leave_outside(tmp_path: Path) -> None:
+    """20 % of 3,000 rows lay outside the bounds that a tenth of epsilon 1 found, and nothing said so."""
+    rng = np.random.default_rng(3)
+    rows = pd.DataFrame({"age": rng.normal(50, 18, 100_000).astype(int)})
+    files = {"ledger": tmp_path / "l.tacit", "anchor": tmp_path / "a"}
+    columns = {"age": {"kind": "integer", "discover": True}}
+    found = tacit.discover(data=rows, columns=columns, budget=tacit.Budget(epsilon=1.0, delta=1e-9), **files)
+    low, high = found.tables["age"]["low"], found.tables["age"]["high"]
+    (note,) = found.notes
+    below, above, sure = (float(x) / 100 for x in re.findall(r"([0-9.e+]+) %", note)[:3])
+    assert 0.002 < sure < 0.01
+    # Each is right to its bar at 95 %, and 3.5 bars are more than six deviations: less than one in 10^9 draws.
+    assert abs((rows["age"] < low).mean() - below) < 3.5 * sure
+    assert abs((rows["age"] > high).mean() - above) < 3.5 * sure

@@ -105,7 +105,7 @@ def _print_offer(priced: Offer, to: Console) -> None:
 
 def _print_found(found: Discovery, wrote: str, to: Console) -> None:
     to.print(escape(str(found)))
-    to.print(f"Written into {escape(wrote)}: read it, then `tacit check` and `tacit start`. It is public.")
+    to.print(f"Written into {escape(wrote)}: read it, mend what you know better, then `tacit check` and `tacit start`.")
 
 
 def with_tables(text: str, tables: Mapping[str, Mapping[str, Any]], empty: Iterable[str] = ()) -> str:

@@ -316,7 +316,9 @@ def _tables(sought: Sequence[Sought], known: Known) -> tuple[dict[str, Any], tup
         else:
             counts = _distribution(entry, line)
             table = one.from_counts(counts)
-            notes.append(f"{one.name}: counts below an edge are right to ± {counts.half_width:,.0f} rows (95 %).")
+            notes.append(
+                f"{one.name}: {one.outside(counts)}, and count at the nearest end. Write wider ones if you know."
+            )
         tables[one.name] = table
     return tables, tuple(empty), notes
 
