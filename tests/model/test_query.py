@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import tracemalloc
@@ -341,3 +342,49 @@ def test_a_range_of_a_wide_attribute_may_begin_anywhere() -> None:
     above, below = (Query.among(domain, "x", some) for some in (range(5, bins), range(bins - 5)))
     both = above & below
     assert both.key == Query.among(domain, "x", range(5, bins - 5)).key
+
+
+def test_what_is_written_of_any_query_is_read_as_the_same_query() -> None:
+    """Weights that round to a constant, or to nothing, had no canonical form: what was bought could not be read."""
+    domain = Domain({"a": integer(0, 3), "b": integer(0, 3), "c": integer(0, 2)})
+    rng, step, kinds = np.random.default_rng(1), 2.0**-20, set[int]()
+
+    def some() -> Query:
+        name = str(rng.choice(list("abc")))
+        size = domain.sizes[name]
+        made = (
+            np.full(size, rng.choice([0.5, 1 / 3, step, 3 * step, 1 - step])),
+            rng.integers(0, 4, size) * step,
+            1 - rng.integers(0, 4, size) * step,
+            rng.integers(0, 2, size),
+            rng.random(size),
+        )
+        return Query.weighted(domain, [name], made[rng.integers(5)])
+
+    for _ in range(4_000):
+        query = some()
+        for _ in range(rng.integers(0, 4)):
+            query = query & some() if rng.random() < 0.6 else query | some()
+            query = ~query if rng.random() < 0.3 else query
+        kinds.add(len(query.factors))
+        again = Query.from_dict(json.loads(json.dumps(query.to_dict())))
+        assert again.key == (~~query).key == copy.copy(query).key == query.key
+    assert kinds == {0, 1, 2, 3}
+
+
+def test_a_weight_for_all_rows_that_leaves_a_constant_is_one() -> None:
+    domain = Domain({"a": integer(0, 3), "b": integer(0, 3)})
+    half = Query.weighted(domain, ["b"], [0.5] * 4)
+    steps = Query.weighted(domain, ["a"], [2.0**-20, *[2 * 2.0**-20] * 3])
+    assert (half & steps).is_constant
+    nothing = Query.weighted(domain, ["a"], [2.0**-20] * 4) & Query.weighted(domain, ["b"], [2.0**-20] * 4)
+    assert nothing.key == Query.constant(everyone=False).key
+
+
+def test_a_lone_weight_has_one_orientation_on_every_machine() -> None:
+    """Of two tables that sum to the same the one comes first whose numbers do, whatever the order of their bytes."""
+    domain = Domain({"a": integer(0, 1)})
+    for first in (300 / 2**20, 1 - 300 / 2**20):
+        query = Query.weighted(domain, ["a"], [first, 1 - first])
+        (factor,) = query.factors
+        assert factor.weights.tolist() == [300, 2**20 - 300]

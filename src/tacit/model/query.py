@@ -266,8 +266,12 @@ def _canonical(factors: Iterable[Factor], *, complement: bool) -> Query:
     scalars = [part for part in parts if not part.scope]
     parts = sorted((part for part in parts if part.scope), key=lambda part: part.scope)
     constant = reduce(join, scalars, ONE)
+    if not constant.weights:  # several, whose product was rounded to nothing
+        return _query((), not complement)
     if constant.weights != constant.unit:  # a weight between 0 and 1 that every row has
-        parts = [join(parts[0], constant), *parts[1:]] if parts else [constant]
+        if parts:  # joined and rounded, the first may be a constant in its turn
+            return _canonical([join(parts[0], constant), *parts[1:]], complement=complement)
+        parts = [constant]
     if len(parts) == 1:
         flipped = irreducible(reduced(parts[0].flipped()))
         if len(flipped) > 1 or rank(flipped[0]) < rank(parts[0]):

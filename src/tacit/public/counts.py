@@ -108,8 +108,7 @@ class CountJudge:
 
     def __init__(self, public: Declared, work: Work) -> None:
         self._public, self._work = public, work
-        sizes = public.domain.sizes.values()
-        self._wide = max(sizes, default=0) > _WIDEST or sum(sizes) > MOST_READ
+        self._wide = max(public.domain.sizes.values(), default=0) > _WIDEST
         self._beginnings: dict[str, dict[str, CountedBody]] = {kind: {} for kind in _FORMS}
         self._conditions = dict[str, Condition]()
         self._attributes = dict[str, tuple[str, int]]()
@@ -146,14 +145,13 @@ class CountJudge:
         return line.key == query_key(f'{{"scope":["{factors}}}', complement=begun.complement)
 
     def _readable(self, line: Line, weights: int) -> bool:
-        """Whether a question with so many weights can be read again; what it takes is counted.
+        """Whether a question with so many weights can be read again, which is counted: a report reads all of them.
 
         `Query.from_dict` says what is wrong with one that cannot.
         """
         if weights > MOST_READ:
             return False
-        if line.kind == "measured":  # these are read again later, and may be kept
-            self._work.take(line.seq, MADE * weights)
+        self._work.take(line.seq, MADE * weights)
         return True
 
     def _beginning(self, kind: str, start: str) -> CountedBody | None:

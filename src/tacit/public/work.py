@@ -1,8 +1,8 @@
 """How much work the entries of a published file are, counted before it is done. Called by `check` and `counts`.
 
-A few characters of a question may announce millions of weights, and what was told for nothing may stand in a file any
-number of times. So all entries together have so many steps, by the size of their file. A step is what a processor does
-in about a nanosecond; no clock is read, and every machine refuses the same files.
+A few characters of a question may announce millions of weights, and entries that were told for nothing are as many as
+the writer of a file likes. So all entries together have so many steps, by the size of their file. A step is what a
+processor does in about a nanosecond; no clock is read, and every machine refuses the same files.
 """
 
 from __future__ import annotations

@@ -75,7 +75,8 @@ class Account:
             for line in lines:
                 if line.kind == "told" or (line.atoms and line.kind != "dropped"):
                     found += 1
-                    yield self._purchased(line), released(line, self._measure)
+                    answer = released(line, self._measure)
+                    yield self._purchased(line, answer), answer
 
     def charges(self, after: int) -> Iterator[tuple[str, int, int]]:
         """What was charged and settled since entry `after`, without making the questions: kind, atoms and entry.
@@ -87,8 +88,8 @@ class Account:
                 kind = _peek(line.body).question.kind if line.kind == "measured" else line.kind
                 yield kind, line.atoms, line.seq
 
-    def _purchased(self, line: Line) -> Purchased:
-        entry = decode(line.kind, line.body)
+    def _purchased(self, line: Line, answer: Measured | Told | None = None) -> Purchased:
+        entry = decode(line.kind, line.body) if answer is None else answer  # wide questions are not made twice
         kind, about = line.kind, getattr(entry, "question", None)
         match entry:
             case Found(name):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import combinations, takewhile
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -119,8 +119,7 @@ class Base:
         self._figures = {kind: CertifiedFigure(one, misses.get(kind, share)) for kind, one in certificates.items()}
         self.share, self.largest, self.summed = self._figures[SAMPLE], self._figures.get(BOXES), self._figures.get(SUMS)
         self._largest_box = 0 if self.largest is None else self.largest.certificate.attributes
-        before = takewhile(lambda one: one.receipt.entry < self.receipt.entry, public.answers())
-        self._earlier = frozenset(one.key for one in before if isinstance(one.question, Query))
+        self._earlier = public.keys_before(self.receipt.entry)
         self._known: dict[tuple[str, int, bytes, bool], Side] = {}
         self._tables = lru_cache(maxsize=MOST_SCOPES)(self._table)
         self._facts = lru_cache(maxsize=2**14)(self._said)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,8 +82,7 @@ class NoisyHistogram:
         if known is None:
             return [None] * len(queries)
         if self._earlier is None:
-            before = takewhile(lambda one: one.receipt.entry < known.entry, self._public.answers())
-            self._earlier = frozenset(one.key for one in before)
+            self._earlier = self._public.keys_before(known.entry)
         return [self._own(known, query) for query in queries]
 
     def _own(self, known: Purchase, query: Query | Statistic) -> Estimate | None:

@@ -203,6 +203,11 @@ class Public:
                     found.append(one)
         return found, singles, newest
 
+    def keys_before(self, entry: int) -> frozenset[str]:
+        """The keys of everything that was measured or told before an entry, without making the questions."""
+        lines = takewhile(lambda line: line.seq < entry, self._lines.lines(kinds=("measured", "told")))
+        return frozenset(str(line.key) for line in lines)
+
     def answers(self) -> Iterator[Measured | Told]:
         """Everything measured and everything told, in order."""
         for line in self._lines.lines(kinds=("measured", "told")):
