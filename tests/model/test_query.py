@@ -376,7 +376,9 @@ def test_a_weight_for_all_rows_that_leaves_a_constant_is_one() -> None:
     domain = Domain({"a": integer(0, 3), "b": integer(0, 3)})
     half = Query.weighted(domain, ["b"], [0.5] * 4)
     steps = Query.weighted(domain, ["a"], [2.0**-20, *[2 * 2.0**-20] * 3])
-    assert (half & steps).is_constant
+    both = half & steps
+    assert both.is_constant
+    assert [(factor.unit, factor.weights.item()) for factor in both.factors] == [(GRID, 1)]
     nothing = Query.weighted(domain, ["a"], [2.0**-20] * 4) & Query.weighted(domain, ["b"], [2.0**-20] * 4)
     assert nothing.key == Query.constant(everyone=False).key
 

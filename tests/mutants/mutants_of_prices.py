@@ -377,8 +377,9 @@ PRICES = (
         "weights that round to a constant are kept as they are",
         "what is written of a question is read as the same question",
         "model/query.py",
-        "            return _canonical([join(parts[0], constant), *parts[1:]], complement=complement)",
-        "            parts = [join(parts[0], constant), *parts[1:]]",
+        "            return _canonical([join(parts[0], constant), *parts[1:]], complement=complement)\n"
+        "        parts = [constant]\n",
+        "            parts = [join(parts[0], constant), *parts[1:]]\n        else:\n            parts = [constant]\n",
         "model/test_query.py::test_a_weight_for_all_rows_that_leaves_a_constant_is_one",
     ),
     plant(
