@@ -87,3 +87,13 @@ def test_others_are_as_they_were_measured(domain: Domain) -> None:
     noisy = np.random.default_rng(1).normal(0, 0.1, size)
     one, term = Interaction((0,), noisy - noisy.mean(), 0.01), level(18, 6.0, 1)
     assert with_likely_singles({(0,): one}, [term], domain, [0], ROWS) == ({(0,): one}, [term])
+
+
+@pytest.mark.parametrize(("size", "noise", "stay"), [(47, 3.0, True), (BINS, 30.0, True), (48, 3.0, False)])
+def test_few_bins_and_much_noise_are_left_as_measured(size: int, noise: float, stay: bool) -> None:
+    """Spikes in few bins would be flattened; in much noise, even and uneven look the same."""
+    domain = tacit.Domain({"x": tacit.integer(0, size - 1)})
+    noisy = np.random.default_rng(2).normal(0, noise / ROWS, size)
+    one = Interaction((0,), noisy - noisy.mean(), (noise / ROWS) ** 2)
+    found, _ = with_likely_singles({(0,): one}, [], domain, [0], ROWS)
+    assert (found == {(0,): one}) == stay
