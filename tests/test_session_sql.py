@@ -357,6 +357,7 @@ def test_a_dry_run_of_what_cannot_be_bought_does_not_say_that_it_is_known(tmp_pa
             found = session.dry_run(statement)
             assert not found.known
             assert "the budget is used up" in found.why
+            assert not str(found).startswith("free")
             with pytest.raises(BudgetExhausted):
                 session.ask(statement)
         assert session.dry_run("SELECT COUNT(*) FROM data WHERE age < 10").known  # what is known stays so

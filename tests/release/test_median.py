@@ -333,11 +333,11 @@ def test_halting_and_going_on_without_a_guarantee(tmp_path: Path) -> None:
         assert sum(answer.source == "measured" for answer in answers) == 2
         assert answers[-1].error is None
         assert "guarantee has ended" in answers[-1].note
-    with (
-        start(tmp_path, hits=2, budget=tacit.Budget(epsilon=2.0, delta=1e-9), halt=True) as session,
-        pytest.raises(tacit.TacitError, match="halts"),
-    ):
-        session.ask(boxes(1, seed=8)[0])
+    with start(tmp_path, hits=2, budget=tacit.Budget(epsilon=2.0, delta=1e-9), halt=True) as session:
+        other = boxes(1, seed=8)[0]
+        assert "halts then: it is refused" in session.dry_run(other).why
+        with pytest.raises(tacit.TacitError, match="halts"):
+            session.ask(other)
 
 
 def test_terms_choose_a_reach_that_leaves_room(tmp_path: Path) -> None:

@@ -238,6 +238,29 @@ def test_after_the_last_hard_answer_it_goes_on_and_says_so(tmp_path: Path) -> No
         session.ask(tacit.count(a=(1, 2), b="z", d=2))
 
 
+def test_a_dry_run_of_a_session_that_has_halted_says_what_it_refuses(tmp_path: Path) -> None:
+    questions = conjunctions(200, seed=6)
+    with start(tmp_path, hits=2, halt=True) as session:
+        assert "refused" not in session.dry_run(questions[0]).why
+        with pytest.raises(tacit.BudgetExhausted):
+            session.ask_many(questions)
+        spent = session.spent
+        table = "SELECT b, d, COUNT(*) FROM data WHERE a IN (1, 4) GROUP BY b, d"
+        for asked in (questions[-1], table):
+            found = session.dry_run(asked)
+            assert (found.known, found.why) == (
+                False,
+                "all 2 hard answers are used, and this session halts then: it is refused",
+            )
+            assert not found.cost_at_most <= session.left
+            assert not str(found).startswith("free")
+            with pytest.raises(tacit.BudgetExhausted, match="Nothing was spent"):
+                session.ask(asked)
+        assert session.dry_run(questions[0]).known
+        assert "halts" not in session.dry_run("SELECT MEDIAN(a) FROM data").why  # it is bought by itself
+        assert session.spent == spent
+
+
 def test_a_crash_between_hit_and_answer_costs_a_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(self: Curator, *arguments: Any, **named: Any) -> Any:
         raise KeyboardInterrupt

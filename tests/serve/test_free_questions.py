@@ -351,6 +351,8 @@ def test_what_a_failed_batch_bought_is_its_askers(halting: Kept) -> None:
     assert noted["bob"]["refused"] == "budget_exhausted"
     assert "cost" not in noted["bob"]
     assert halting.ask("bob", OTHERS)[0].cost.atoms == 0  # n less what is known
+    assert halting.price(YOUNG).why.endswith("this session halts then: it is refused")
+    assert halting.price(OTHERS).known
 
 
 def test_what_a_cut_request_bought_is_noted_and_counted(halting: Kept) -> None:

@@ -83,3 +83,6 @@ class Direct:
     @property
     def checking(self) -> Loss:
         return Loss(self._price.measure, 0)
+
+    def refuses(self) -> None:
+        """Nothing but the end of the budget, which prices tell."""

@@ -15,6 +15,7 @@ from tacit.model.facts import EXACT, NOISE, Bar, Facts, widest
 from tacit.model.noise_law import Noise, quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
+from tacit.model.status import DryRun
 from tacit.model.workload import Marginal
 from tacit.release.hypothesis.noise_sum import Draws
 from tacit.store.chain import Mark
@@ -131,6 +132,10 @@ class Answerer(Protocol):
     @property
     def checking(self) -> Loss:
         """What a new question costs that what is public answers well: a gate, where none is open to find that out."""
+        ...
+
+    def refuses(self) -> DryRun | None:
+        """Where new questions are refused, whatever they are: why, and what one would have cost."""
         ...
 
 

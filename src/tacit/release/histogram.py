@@ -148,6 +148,9 @@ class NoisyHistogram:
     def checking(self) -> Loss:
         return Loss(self._public.total.measure, 0)
 
+    def refuses(self) -> None:
+        """Nothing but the end of the budget, which prices tell."""
+
     def _read(self) -> Purchase | None:
         """The histogram, if it was bought: by whomever, and whenever."""
         if self._known is None and isinstance(bought := self._public.find([self._cells])[0], Measured):

@@ -22,7 +22,7 @@ from tacit.model.facts import ANSWER, FREE, NOISE, Bar
 from tacit.model.query import Query
 from tacit.model.request import Distance, Lens
 from tacit.model.statistic import Statistic
-from tacit.model.status import Extension
+from tacit.model.status import DryRun, Extension
 from tacit.model.workload import Marginal
 from tacit.release.base import Base
 from tacit.release.estimate import Estimate, of_stored
@@ -219,6 +219,11 @@ class Online(Generic[K]):
     def checking(self) -> Loss:
         return self._nothing if self._public.has_gate(OWNER) else self.terms.gate_loss
 
+    def refuses(self) -> DryRun | None:
+        if not self._halt or self._most_of(1, self._public.left.atoms):
+            return None
+        return DryRun(False, self.terms.each, f"{self._used_up}, and this session halts then: it is refused")
+
     @property
     def hits_left(self) -> int:
         """How many more hard answers can be paid for, gate and all, beside the gate that is open now."""
@@ -253,9 +258,10 @@ class Online(Generic[K]):
         return self._opened_before[entry]
 
     @property
-    def _hits(self) -> int:
-        """How many hard answers the whole budget pays for: those that were planned, and what extensions added."""
-        return self.terms.hits + (self._public.whole.atoms - self._public.total.atoms) // self.terms.each.atoms
+    def _used_up(self) -> str:
+        """That no hard answer is left, of as many as the whole budget pays for: those planned, and what was added."""
+        added = (self._public.whole.atoms - self._public.total.atoms) // self.terms.each.atoms
+        return f"all {self.terms.hits + added:,} hard answers are used"
 
     def _gate(self, floor: float) -> Gate | Unchecked | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
@@ -269,7 +275,7 @@ class Online(Generic[K]):
         elif gate is None and self.hits_left > 0:
             gate = self._next_gate(floor) or Unchecked()
         if gate is None and self._halt:
-            raise BudgetExhausted(f"All {self._hits:,} hard answers are used, and this session halts then.")
+            raise BudgetExhausted(f"A{self._used_up[1:]}, and this session halts then.")
         return gate
 
     def _next_gate(self, floor: float) -> Gate | None:
@@ -285,7 +291,7 @@ class Online(Generic[K]):
     def _tell(
         self, queries: Sequence[Query | Statistic], guesses: Guesses, gate: Gate | Unchecked | None
     ) -> dict[Query | Statistic, Measured | Told]:
-        ended = "" if gate else f"all {self._hits:,} hard answers are used: the guarantee has ended"
+        ended = "" if gate else f"{self._used_up}: the guarantee has ended"
         note = "; ".join(filter(None, (ended, guesses.note)))
         units = {query.unit for query in queries}
         bars = {unit: () if gate is None else self._promised(guesses.lenses[0], gate.threshold, unit) for unit in units}

@@ -332,10 +332,13 @@ class Parts:
             )
         atoms = sum(cost.atoms for cost in costs if cost is not None)
         known = not atoms  # before it is cut to what is left: where that is nothing, nothing can be bought
-        if len(costs) > 1:
-            atoms = min(atoms, left.atoms)  # more than is left is never spent
-        alone = any(isinstance(need, RangesOf) or self._by_itself(need) is not None for need in wanted)
-        if mechanism.learns and not alone:
+        if len(costs) > 1:  # more than is left is never spent; where that is nothing it is refused, and so not free
+            atoms = min(atoms, left.atoms or self._public.whole.atoms)
+        alone = [isinstance(need, RangesOf) or self._by_itself(need) is not None for need in wanted]
+        learned = any(cost is not None and not own for cost, own in zip(costs, alone, strict=True))
+        if learned and (refused := mechanism.refuses()) is not None:
+            return refused
+        if mechanism.learns and not any(alone):
             if known:
                 return DryRun(False, free, "all hard answers are used: it is free, and nothing is guaranteed")
             well = "free if what is public answers it well"
