@@ -20,7 +20,7 @@ import pytest
 from support import calls
 from tacit.errors import InvalidQuery
 from tacit.model.answer import Answer, QuantileAnswer
-from tacit.model.ask import Ask, Count, Crosstab, Derived, GroupBy, Mean, Quantile, Select, Sum, Variance
+from tacit.model.ask import Ask, Count, Crosstab, Derived, Fraction, GroupBy, Mean, Quantile, Select, Sum, Variance
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.budget import Loss
 from tacit.model.calculation import Given
@@ -550,7 +550,8 @@ def _read(text: str) -> None:
         asked = parse(text, DOMAIN)
         values, _ = asked_for(asked)
         # of no rows, or of one value
-        assert parts(asked, SETTING) or all(isinstance(value, Mean | Sum | Variance) for value in values)
+        certain = Fraction | Mean | Quantile | Sum | Variance
+        assert parts(asked, SETTING) or all(isinstance(value, certain) for value in values)
         assert asked.words(DOMAIN)
     except InvalidQuery as refusal:  # what is asked has no meaning, like a mean of nobody
         refused = refusal.sentence

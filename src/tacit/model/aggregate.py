@@ -22,7 +22,7 @@ from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.factor import MAX_TABLE
 from tacit.model.facts import joined
-from tacit.model.formula import Figure, Formula, Middles, Weighed, check_unweighted, ratio
+from tacit.model.formula import IF_ANY, Figure, Formula, Middles, Weighed, check_unweighted, ratio
 from tacit.model.query import Query
 from tacit.model.values import Days
 
@@ -69,6 +69,13 @@ class Fraction:
         parts = (Weighed(some), Weighed(self.given))
         made = Formula(parts, lambda parts, _: ratio(*parts), doubt=_MAY_BE_ZERO, limits=lambda _: (0, 1))
         object.__setattr__(self, "formula", made)
+
+    @property
+    def certain(self) -> float | None:
+        """What it is whichever rows there are, if that is decided: 1 where all meet `where`, 0 where none can."""
+        if self.where == self.given:
+            return 1.0
+        return 0.0 if self.where.is_constant else None
 
     def words(self, domain: Domain) -> str:
         among = "" if self.given.is_everyone else f", among {describe(self.given, domain)}"
@@ -154,7 +161,8 @@ class Mean:
         low, span = middles.low, middles.span
         if not span:
             same = f"every row that meets the condition has the same {self.name}, {low:g}."
-            return Formula((), lambda _, __: Figure(low, 0.0), middles.note(), constant=same)
+            said = joined((middles.note(), IF_ANY))
+            return Formula((), lambda _, __: Figure(low, 0.0), said, constant=same)
         top = middles.weighed(middles.places)
 
         def mean(figures: Sequence[Figure], _: int) -> Figure:
@@ -199,7 +207,7 @@ class Variance:
         )
         if not span:
             same = f"every row that meets the condition has the same {self.name}, {middles.low:g}."
-            return Formula((), lambda _, __: Figure(0.0, 0.0), said, constant=same)
+            return Formula((), lambda _, __: Figure(0.0, 0.0), joined((said, IF_ANY)), constant=same)
         places = middles.weighed(middles.places)
         squares = middles.weighed(np.where(middles.inside, (2 * middles.places - 1) ** 2, 0.0))
 
@@ -279,7 +287,7 @@ class Covariance:
                 same = f"every row that meets the condition has the same {one.name}, {one.low:g}."
                 if self.correlation:
                     raise InvalidQuery(f"{same[:-1]}, which is correlated with nothing.")
-                return Formula((), lambda _, __: Figure(0.0, 0.0), said, constant=same)
+                return Formula((), lambda _, __: Figure(0.0, 0.0), joined((said, IF_ANY)), constant=same)
         if len(sides[0].values) * len(sides[1].values) > MAX_TABLE:
             raise InvalidQuery(f"{' and '.join(self.names)} have too many values together; the most is {MAX_TABLE:,}.")
         both = [one.known(sides[1 - i]) for i, one in enumerate(sides)]

@@ -159,9 +159,9 @@ class QuantileAnswer(Answered):
     @property
     def says(self) -> Says:
         """What the bar leaves open: "sharp" where only one bin can hold the quantile, "nothing" where every bin can."""
-        if (self.low, self.high) == self.limits:
-            return "nothing"
-        return "sharp" if self.low == self.high else "rough"
+        if self.low == self.high:
+            return "sharp"
+        return "nothing" if (self.low, self.high) == self.limits else "rough"
 
     def _values(self) -> dict[str, Any]:
         where = {"interval": [self.low, self.high], "limits": list(self.limits)}
@@ -173,7 +173,9 @@ class QuantileAnswer(Answered):
         return Frame((*said, *fact_columns(self)))
 
     def __str__(self) -> str:
-        said = f"{self.low} to {self.high} at {sure_words(self)}, {source_words(self)}, {cost_words(self.facts)}"
+        sure = sure_words(self)
+        bins = sure if sure == EXACT else f"{self.low} to {self.high} at {sure}"
+        said = f"{bins}, {source_words(self)}, {cost_words(self.facts)}"
         return f"{self.value} ({said}){note_words(self)}{says_words(self)}"
 
     def _page(self) -> dict[str, Any]:

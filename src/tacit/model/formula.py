@@ -23,6 +23,7 @@ from tacit.model.query import Query
 from tacit.model.values import Days, Listed
 
 Floats = NDArray[np.float64]
+IF_ANY = "if a row meets the condition, which is not told"  # of what is the same whichever rows do
 
 
 class Figure(NamedTuple):

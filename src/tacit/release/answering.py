@@ -19,6 +19,7 @@ from tacit.model.ask import (
     Count,
     Crosstab,
     Derived,
+    Fraction,
     Histogram,
     Mean,
     Quantile,
@@ -30,8 +31,8 @@ from tacit.model.ask import (
 from tacit.model.block import column_of_blocks
 from tacit.model.clamped import clamped_values
 from tacit.model.derivation import identity
-from tacit.model.facts import joined
-from tacit.model.formula import Figure, Weighed
+from tacit.model.facts import EXACT, joined
+from tacit.model.formula import IF_ANY, Figure, Weighed
 from tacit.model.possible import possible
 from tacit.model.query import Query
 from tacit.model.status import Expected
@@ -58,6 +59,8 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
             return curves.needs_of(ask, setting)
         case Quantile():
             return quantiles.needs_of(ask, setting)
+        case Fraction() if ask.certain is not None:
+            return ()
         case Select() if ask.crosstab is not None:
             return parts(ask.crosstab, setting)
         case Select(groups=()):
@@ -124,6 +127,9 @@ def _combined(ask: Ask, found: Found, setting: Setting, text: str) -> Answers:
             return quantiles.quantile(text, ask, found, setting)
         case Mean() if ask.from_ranges and (released := release_of(ask.name, ask.share, found)):
             return curves.mean(text, ask, released, setting)
+        case Fraction() if ask.certain is not None:
+            facts = setting.public("" if ask.given.is_everyone else IF_ANY)  # how many rows there are is public
+            return Answer(text, ask.certain, facts.within(0, EXACT), (0, 1))
         case Select():
             return _selected(ask, found, setting)
         case Derived():

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.answer import QuantileAnswer
 from tacit.model.ask import GroupBy, Quantile
-from tacit.model.facts import Facts
-from tacit.model.formula import bounds_of
+from tacit.model.facts import EXACT, Facts
+from tacit.model.formula import IF_ANY, bounds_of
 from tacit.model.noise_law import Noise
 from tacit.model.possible import possible
 from tacit.model.query import Query
@@ -92,6 +92,8 @@ def cumulative(ask: Quantile, setting: Setting, group: Sequence[Query] = ()) -> 
 def needs_of(ask: Quantile, setting: Setting) -> tuple[Need, ...]:
     """What a quantile under a condition asks: the table of the attribute, or its cumulative counts."""
     domain, bins = setting.domain, setting.domain[ask.name].bins
+    if _sole(ask, setting) is not None:
+        return ()
     if setting.fresh and bins >= FEW:
         return (marginal(domain, ask.name, where=ask.where),)
     if bins > MAX_SEPARATE:
@@ -104,7 +106,9 @@ def needs_of(ask: Quantile, setting: Setting) -> tuple[Need, ...]:
 def quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> QuantileAnswer:
     label, bins = setting.domain[ask.name].label, _bins(ask, (), setting)[0]
     released = release_of(ask.name, ask.share, found) if ask.from_ranges else None
-    if released is not None:
+    if (sole := _sole(ask, setting)) is not None:
+        at, facts = sole, setting.public(IF_ANY).within(0, EXACT)
+    elif released is not None:
         assert not isinstance(released.ranges, Rectangles)
         at, facts = released.ranges.quantile(ask.q), released.facts.within(released.ranges.half_width)
     else:
@@ -112,6 +116,12 @@ def quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> Quanti
         at = ranks.located(ask.q)
     places = label(at.bin), label(at.first), label(at.last)
     return QuantileAnswer(text, ask.q, *places, facts, (label(int(bins[0])), label(int(bins[-1]))))
+
+
+def _sole(ask: Quantile, setting: Setting) -> Located | None:
+    """The only bin that a row of the condition can be in, if it is one: whichever rows there are, it holds all."""
+    bins = _bins(ask, (), setting)[0]
+    return Located(*(3 * bins.tolist())) if bins.size == 1 and not ask.from_ranges else None
 
 
 def _ranks(ask: Quantile, found: Found, setting: Setting) -> tuple[Ranks, Facts]:
@@ -172,6 +182,7 @@ class Numbers(NamedTuple):
     errors: Floats
     unsure: float
     limits: tuple[float, float]
+    note: str = ""
 
 
 def number_needs(ask: Quantile, groups: tuple[GroupBy, ...], setting: Setting) -> tuple[Need, ...]:
@@ -203,6 +214,8 @@ def numbers(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: S
         all_bins, unsure = released.ranges.counts(0, attribute.bins - 1), 1 - setting.confidence
         places, rows, error = [released.ranges.quantile(ask.q)], all_bins.values, all_bins.errors
         nobody = np.zeros(1, dtype=np.bool_)
+    elif not groups and (sole := _sole(ask, setting)) is not None:
+        places, rows, error, unsure, nobody = [sole], np.ones(1), np.zeros(1), 0.0, np.zeros(1, dtype=np.bool_)
     else:
         every = _ranks_of(ask, groups, found, setting)
         unsure = 1 - min(ranks.confidence for ranks in every)
@@ -216,7 +229,7 @@ def numbers(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: S
     )
     bins = _bins(ask, (), setting)[0]
     limits = float(starts[bins[0]]), float(ends[bins[-1]])
-    return Numbers(spans, np.where(nobody, 0.0, spans.error), unsure, limits)
+    return Numbers(spans, np.where(nobody, 0.0, spans.error), unsure, limits, "" if unsure else IF_ANY)
 
 
 def _ranks_of(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> list[Ranks]:

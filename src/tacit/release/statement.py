@@ -210,7 +210,7 @@ def _released(select: Select, sources: _Sources) -> Relation:
             columns.append(nothing if unknown else made.spans)
             risks.append({(column.value, select.groups): 1.0 if unknown else made.unsure})
             limits.append(made.limits)
-            notes.append(_BINS)
+            notes += [_BINS, made.note]
             continue
         figures, risk = _figures(column.value, select, sources)
         ends = column.value.formula.limits(setting.rows)

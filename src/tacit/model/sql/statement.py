@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
-from tacit.model.aggregate import Aggregate
+from tacit.model.aggregate import Aggregate, Sum
 from tacit.model.ask import Ask, Column, Count, Derived, GroupBy, Quantile, Select
 from tacit.model.calculation import Constant, Elsewhere, Given, Kind, Operation, Outer, kinds_of
 from tacit.model.derivation import DerivedColumn, Fold, Folded, FoldKind, attribute_of
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Expression
+from tacit.model.query import Query
 from tacit.model.sql.aggregate import aggregate, distinct_values
 from tacit.model.sql.calculation import ALLOWED, truth, value
 from tacit.model.sql.condition import Reading, checked, only, text
@@ -140,6 +141,8 @@ class Inner:
         if found is None:
             return None
         asked, scale = found
+        if scale == 0 and not self.groups and isinstance(asked, Count | Sum):  # they are never NULL: it is 0 anyhow
+            asked = Count(Query.constant(everyone=False))
         if asked not in self.values:
             self.values.append(asked)
         one = Given(len(self.groups) + self.values.index(asked))
