@@ -73,6 +73,58 @@ def test_what_is_put_together_from_no_rows_is_known(tmp_path: Path, mechanism: s
         assert not session.status().spent.atoms
 
 
+CERTAIN = {
+    "SUM(n)": None,
+    "MAX(m) + COUNT(*)": None,
+    "ROUND(AVG(n), 1)": None,
+    "NULLIF(COUNT(*), 0)": None,
+    "1 / COUNT(*)": None,
+    "CASE WHEN COUNT(*) > 0 THEN 1 END": None,
+    "SUM(n) + (SELECT COUNT(*) FROM data)": None,
+    "COUNT(*)": 0,
+    "COALESCE(SUM(n), 7)": 7,
+    "COALESCE(MAX(n), AVG(m), COUNT(*)) + 2": 2,
+    "CASE WHEN SUM(n) IS NULL THEN 3 ELSE 4 END": 3,
+    "CASE WHEN SUM(n) > 5 THEN 3 ELSE 4 END": 4,
+    "LEAST(SUM(n), 9)": 9,
+    "GREATEST(9, SUM(n))": 9,
+}
+
+
+def test_what_is_certain_has_an_error_of_0_and_no_value_has_no_interval(tmp_path: Path) -> None:
+    with opened(tmp_path, "direct") as session:
+        for what, value in CERTAIN.items():
+            found = session.ask(f"SELECT {what} FROM ({COUNTS} LIMIT 0) t")
+            assert isinstance(found, Answer)
+            said = found.to_dict()
+            assert (said["value"], said["error"]) == (value, 0), what
+            assert said["interval"] == (None if value is None else [value, value])
+            assert found.bars[0].about == "exact"
+        whole = f"SELECT {', '.join(CERTAIN)} FROM ({COUNTS} LIMIT 0) t"
+        (row,) = session.ask(whole).listed  # type: ignore[union-attr]
+        assert [None if np.isnan(one) else one for one in row.values] == list(CERTAIN.values())
+        assert row.errors == (0,) * len(CERTAIN)
+        again = session.ask(
+            f"SELECT SUM(x), MAX(x), COALESCE(AVG(x), 1) FROM (SELECT SUM(n) AS x FROM ({COUNTS} LIMIT 0) t) u"
+        )
+        assert again.listed[0].errors == (0, 0, 0)  # type: ignore[union-attr]
+        truth = session.ask(f"SELECT SUM(n) IS NULL FROM ({COUNTS} LIMIT 0) t")
+        assert "could be others" not in truth.note
+        assert not session.status().spent.atoms
+
+
+def test_groups_that_the_condition_rules_out_are_passed_over_where_they_are_put_together(tmp_path: Path) -> None:
+    with opened(tmp_path, "direct") as session:
+        women = "(SELECT sex, AVG(age) AS m FROM data WHERE sex = 'F' GROUP BY sex) t"
+        inner, *_ = session.ask(f"SELECT * FROM {women}").listed  # type: ignore[union-attr]
+        (row,) = session.ask(f"SELECT SUM(m), MAX(m), AVG(m), COALESCE(SUM(m), 0) FROM {women}").listed  # type: ignore[union-attr]
+        assert row.values == inner.values * 4
+        assert row.errors == pytest.approx(inner.errors * 4)
+        (others,) = session.ask(f"SELECT SUM(m), COALESCE(MAX(m), 7) FROM {women} WHERE sex = 'M'").listed  # type: ignore[union-attr]
+        assert others.errors == (0, 0)
+        assert others.values[1] == 7
+
+
 def test_rows_up_to_the_offset_are_there(tmp_path: Path) -> None:
     with opened(tmp_path, "direct") as session:
         found = session.ask(f"{COUNTS} OFFSET 1")

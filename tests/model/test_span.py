@@ -40,7 +40,7 @@ def operations(numbers: st.SearchStrategy[Outer]) -> st.SearchStrategy[Outer]:
     )
 
 
-EXPRESSION = st.recursive(LEAF, operations, max_leaves=8)
+EXPRESSION = st.recursive(LEAF | st.just(Constant(None)), operations, max_leaves=8)
 ARITHMETIC = st.recursive(
     LEAF,
     lambda of: st.builds(lambda name, a, b: Operation(name, (a, b)), st.sampled_from(list(PLAIN)), of, of),
@@ -77,8 +77,10 @@ def test_an_interval_holds_the_truth(node: Outer, both: tuple[list[Spans], list[
     assert not np.isnan(truth.value[known]).any()  # what has an interval exists
     assert (made.low[known] <= truth.value[known]).all()
     assert (truth.value[known] <= made.high[known]).all()
+    assert np.isnan([made.value[made.gone], truth.value[made.gone]]).all()  # NULL for certain
     error = made.error
-    near = np.isfinite(error)
+    assert not error[made.gone].any()
+    near = np.isfinite(error) & ~made.gone
     assert (np.abs(made.value - truth.value)[near] <= np.nextafter(error[near], np.inf)).all()
 
 

@@ -107,8 +107,8 @@ class Answer(Answered):
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Where the truth lies, at the stated confidence, cut to the limits; None where nothing is promised."""
-        return None if self.error is None else within(self.value, self.error, self.limits)
+        """Where the truth lies, at the stated confidence, cut to the limits; None without a promise or a value."""
+        return _interval(self.value, self.error, self.limits)
 
     @property
     def says(self) -> Says:
@@ -117,7 +117,8 @@ class Answer(Answered):
 
     def _values(self) -> dict[str, Any]:
         error = self.facts.width
-        interval = None if error is None else list(within(self.value, error, self.limits))
+        found = _interval(self.value, error, self.limits)
+        interval = None if found is None else list(found)
         word = says(self.value, error, self.limits)
         value = None if self.value != self.value else self.value  # there is none where something is divided by 0
         return {"value": value, "error": error, "interval": interval, "limits": ends(self.limits), "says": word}
@@ -209,6 +210,10 @@ def within(value: float, error: float, limits: Limits) -> tuple[float, float]:
     """The part of the interval around a value in which it can be at all."""
     least, most = limits
     return min(max(value - error, least), most), max(min(value + error, most), least)
+
+
+def _interval(value: float, error: float | None, limits: Limits) -> tuple[float, float] | None:
+    return None if error is None or value != value else within(value, error, limits)
 
 
 def ends(limits: Limits) -> list[float | None]:

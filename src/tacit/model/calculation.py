@@ -98,6 +98,7 @@ class Relation:
     confidence: float = 0.0  # of all bars that are shown
     elsewhere: tuple[tuple[Spans, Risks], ...] = ()
     errors: Mapping[int, span.Floats] = field(default_factory=dict)  # the bars of columns as they were released, uncut
+    chosen: bool = False  # by noisy values: that a row is not there says nothing for certain
 
     def at(self, rows: Wholes) -> Relation:
         """Some of the rows."""
@@ -118,21 +119,36 @@ def _numbers(function: Callable[..., Spans | Verdicts]) -> Callable[[Operation, 
     return lambda _, of: function(*of)
 
 
+def _strict(function: Callable[..., Spans]) -> Callable[[Operation, list[Values]], Values]:
+    """A function that is NULL wherever one of its arguments is."""
+    return lambda _, of: span.of_numbers(*cast(list[Spans], of), found=function(*of))
+
+
 # Every operation: how it is written in words, what it takes, what it gives, and how.
 OPERATIONS: dict[str, tuple[str, Kind, Kind, Callable[[Operation, list[Values]], Values]]] = {
-    "+": ("{} + {}", "number", "number", _numbers(span.plus)),
-    "-": ("{} - {}", "number", "number", _numbers(span.minus)),
-    "*": ("{} * {}", "number", "number", _numbers(span.times)),
-    "/": ("{} / {}", "number", "number", _numbers(span.over)),
-    "negative": ("-{}", "number", "number", _numbers(span.negative)),
-    "abs": ("abs({})", "number", "number", _numbers(span.absolute)),
-    "floor": ("floor({})", "number", "number", _numbers(span.floor)),
-    "ceil": ("ceil({})", "number", "number", _numbers(span.ceiling)),
-    "sqrt": ("sqrt({})", "number", "number", _numbers(span.root)),
-    "ln": ("ln({})", "number", "number", _numbers(span.logarithm)),
-    "exp": ("exp({})", "number", "number", _numbers(span.exponential)),
-    "round": ("round({})", "number", "number", lambda node, of: span.rounded(cast(Spans, of[0]), node.digits)),
-    "power": ("power({})", "number", "number", lambda node, of: span.power(cast(Spans, of[0]), node.digits)),
+    "+": ("{} + {}", "number", "number", _strict(span.plus)),
+    "-": ("{} - {}", "number", "number", _strict(span.minus)),
+    "*": ("{} * {}", "number", "number", _strict(span.times)),
+    "/": ("{} / {}", "number", "number", _strict(span.over)),
+    "negative": ("-{}", "number", "number", _strict(span.negative)),
+    "abs": ("abs({})", "number", "number", _strict(span.absolute)),
+    "floor": ("floor({})", "number", "number", _strict(span.floor)),
+    "ceil": ("ceil({})", "number", "number", _strict(span.ceiling)),
+    "sqrt": ("sqrt({})", "number", "number", _strict(span.root)),
+    "ln": ("ln({})", "number", "number", _strict(span.logarithm)),
+    "exp": ("exp({})", "number", "number", _strict(span.exponential)),
+    "round": (
+        "round({})",
+        "number",
+        "number",
+        lambda node, of: _strict(lambda a: span.rounded(a, node.digits))(node, of),
+    ),
+    "power": (
+        "power({})",
+        "number",
+        "number",
+        lambda node, of: _strict(lambda a: span.power(a, node.digits))(node, of),
+    ),
     "least": ("least", "number", "number", _numbers(span.least)),
     "greatest": ("greatest", "number", "number", _numbers(span.greatest)),
     "coalesce": ("coalesce", "number", "number", _numbers(span.first_known)),
@@ -270,7 +286,7 @@ def limits_of(node: Outer, given: Relation) -> tuple[float, float]:
     )
     wide = tuple((Spans(np.zeros(1), *(np.array([end]) for end in ANY)), risks) for _, risks in given.elsewhere)
     found = evaluate(node, replace(given.at(_FIRST), columns=columns, elsewhere=wide))
-    return (float(found.low[0]), float(found.high[0])) if isinstance(found, Spans) else ANY
+    return (float(found.low[0]), float(found.high[0])) if isinstance(found, Spans) and not found.gone[0] else ANY
 
 
 def kinds_of(labels: int, numbers: int) -> list[Kind]:

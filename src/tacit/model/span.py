@@ -3,7 +3,8 @@
 A column of numbers has a value for each row and an interval that holds its true value wherever the intervals that it
 was made of hold theirs. Ends are rounded outwards, so that holds for the numbers of the machine too. Where the truth
 may not exist (something is divided by what may be 0), or nothing is known of it, the interval is without ends. NaN is
-SQL's NULL. Everything is post-processing of released values: a bug here costs accuracy, never privacy.
+SQL's NULL; where the truth is NULL for certain, both ends are NaN too. Everything is post-processing of released
+values: a bug here costs accuracy, never privacy.
 """
 
 from __future__ import annotations
@@ -33,14 +34,23 @@ class Spans(NamedTuple):
 
     @classmethod
     def known(cls, values: Floats) -> Spans:
-        """Numbers that are the truth themselves."""
-        gone = np.isnan(values)
-        return cls(values, np.where(gone, -np.inf, values), np.where(gone, np.inf, values))
+        """Numbers, or NULLs, that are the truth themselves."""
+        return cls(values, values, values)
 
     @classmethod
     def none(cls, rows: int) -> Spans:
-        """NULL in every row."""
+        """NULL in every row, for certain."""
         return cls.known(np.full(rows, np.nan))
+
+    @classmethod
+    def unknown(cls, rows: int) -> Spans:
+        """NULL in every row, where the truth may be anything."""
+        return cls(np.full(rows, np.nan), np.full(rows, -np.inf), np.full(rows, np.inf))
+
+    @property
+    def gone(self) -> Bools:
+        """Where the truth is NULL for certain."""
+        return np.isnan(self.low)
 
     @property
     def bounded(self) -> Bools:
@@ -49,10 +59,10 @@ class Spans(NamedTuple):
 
     @property
     def error(self) -> Floats:
-        """How far the value can be from the truth; infinite where nothing is known."""
+        """How far the value can be from the truth; infinite where nothing is known. NULL for certain is the truth."""
         with np.errstate(invalid="ignore"):
             off = np.maximum(_added(self.high, -self.value, np.inf), _added(self.value, -self.low, np.inf))
-        return np.where(self.bounded & ~np.isnan(off), np.maximum(off, 0.0), np.inf)
+        return np.where(self.bounded & ~np.isnan(off), np.maximum(off, 0.0), np.where(self.gone, 0.0, np.inf))
 
     def at(self, rows: Wholes) -> Spans:
         return Spans(*(column[rows] for column in self))
@@ -120,6 +130,16 @@ def _unless(possible: Bools, found: Spans) -> Spans:
     return Spans(found.value, np.where(possible, found.low, -np.inf), np.where(possible, found.high, np.inf))
 
 
+def _null(where: Bools, found: Spans) -> Spans:
+    """The result, and NULL for certain in some rows."""
+    return Spans(*(np.where(where, np.nan, part) for part in found))
+
+
+def of_numbers(*columns: Spans, found: Spans) -> Spans:
+    """The result of a function that is NULL wherever one of its arguments is."""
+    return _null(np.any([column.gone for column in columns], axis=0), found)
+
+
 def plus(a: Spans, b: Spans) -> Spans:
     ends = _added(a.low, b.low, -np.inf), _added(a.high, b.high, np.inf)
     return _unless(a.bounded & b.bounded, Spans(a.value + b.value, *ends))
@@ -157,7 +177,8 @@ def over(a: Spans, b: Spans) -> Spans:
     below = [np.where(away, end, 1.0) for end in (b.low, b.high)]
     ends = np.array([x / y for x in (a.low, a.high) for y in below])
     value = np.divide(a.value, b.value, out=np.full_like(a.value, np.nan), where=b.value != 0)
-    return _unless(away & a.bounded & b.bounded, _outward(value, ends.min(axis=0), ends.max(axis=0)))
+    found = _unless(away & a.bounded & b.bounded, _outward(value, ends.min(axis=0), ends.max(axis=0)))
+    return _null((b.low == 0) & (b.high == 0), found)
 
 
 def absolute(a: Spans) -> Spans:
@@ -184,7 +205,7 @@ def _domain(function: Callable[[Spans], Spans], least: Callable[[Floats], Bools]
 
     def applied(a: Spans) -> Spans:
         safe = Spans(np.where(least(a.value), a.value, np.nan), *(np.where(least(a.low), e, 1.0) for e in a[1:]))
-        return _unless(least(a.low) & a.bounded, function(safe))
+        return _null(a.bounded & ~least(a.high), _unless(least(a.low) & a.bounded, function(safe)))
 
     return applied
 
@@ -214,9 +235,14 @@ def least(*columns: Spans) -> Spans:
     """The least of several; NULLs are passed over."""
     found = columns[0]
     for other in columns[1:]:
-        both = found.bounded & other.bounded
-        ends = np.minimum(found.low, other.low), np.minimum(found.high, other.high)
-        found = _unless(both, Spans(np.fmin(found.value, other.value), *ends))
+        # Of one that is NULL for certain nothing is left but the other.
+        left, right = (
+            Spans(a.value, *(np.where(a.gone, y, x) for x, y in zip(a[1:], b[1:], strict=True)))
+            for a, b in ((found, other), (other, found))
+        )
+        ends = np.minimum(left.low, right.low), np.minimum(left.high, right.high)
+        made = _unless(left.bounded & right.bounded, Spans(np.fmin(found.value, other.value), *ends))
+        found = _null(found.gone & other.gone, made)
     return found
 
 
@@ -230,14 +256,18 @@ def first_known(*columns: Spans) -> Spans:
     for other in reversed(columns[:-1]):
         value = np.where(np.isnan(other.value), found.value, other.value)
         # The truth may be there where the released value is not, and the other way round: then nothing is known.
-        found = _unless(other.bounded, Spans(value, other.low, other.high))
+        known = _unless(other.bounded, Spans(value, other.low, other.high))
+        ends = (np.where(other.gone, next_, end) for next_, end in zip(found[1:], known[1:], strict=True))
+        found = Spans(value, *ends)
     return found
 
 
 def null_if(a: Spans, b: Spans) -> Spans:
     """NULLIF: NULL where the two are equal."""
-    apart = (a.low > b.high) | (a.high < b.low)
-    return _unless(apart & a.bounded & b.bounded, Spans(np.where(a.value == b.value, np.nan, a.value), a.low, a.high))
+    apart = (b.bounded & ((a.low > b.high) | (a.high < b.low))) | b.gone
+    found = _unless(apart & a.bounded, Spans(np.where(a.value == b.value, np.nan, a.value), a.low, a.high))
+    points = (a.low == a.high) & (b.low == b.high)
+    return _null(a.gone | (points & (a.low == b.low)), found)
 
 
 # -- conditions -------------------------------------------------------------------------------------------------------
@@ -245,8 +275,11 @@ def null_if(a: Spans, b: Spans) -> Spans:
 
 def _judged(value: Bools, true: Bools, false: Bools, a: Spans, b: Spans) -> Verdicts:
     """A comparison of two columns; where nothing is known of a side, it may come out in any way."""
-    null, open_ = np.isnan(a.value) | np.isnan(b.value), ~(a.bounded & b.bounded)
-    return Verdicts(np.where(null, -1, value.astype(np.int64)), true | open_, false | open_, open_)
+    null, gone = np.isnan(a.value) | np.isnan(b.value), a.gone | b.gone
+    open_ = ~(a.bounded & b.bounded) & ~gone
+    return Verdicts(
+        np.where(null, -1, value.astype(np.int64)), (true | open_) & ~gone, (false | open_) & ~gone, open_ | gone
+    )
 
 
 def below(a: Spans, b: Spans, *, equal: bool) -> Verdicts:
@@ -269,8 +302,8 @@ def same_text(a: Texts, b: Texts) -> Verdicts:
 
 def missing(a: Spans) -> Verdicts:
     """IS NULL. Where there is an interval the truth exists."""
-    gone = np.isnan(a.value)
-    return Verdicts(gone.astype(np.int64), ~a.bounded, np.ones_like(gone), np.zeros_like(gone))
+    null = np.isnan(a.value)
+    return Verdicts(null.astype(np.int64), ~a.bounded, ~a.gone, np.zeros_like(null))
 
 
 def negated(a: Verdicts) -> Verdicts:
@@ -294,7 +327,9 @@ def chosen(condition: Verdicts, then: Spans, otherwise: Spans) -> Spans:
         np.where(condition.true, np.where(fails, wider(a, b), a), b)
         for wider, a, b in ((np.minimum, then.low, otherwise.low), (np.maximum, then.high, otherwise.high))
     )
-    return Spans(np.where(condition.value == 1, then.value, otherwise.value), low, high)
+    # Where one of both is NULL the truth may not exist.
+    perhaps = condition.true & fails & (then.gone != otherwise.gone)
+    return _unless(~perhaps, Spans(np.where(condition.value == 1, then.value, otherwise.value), low, high))
 
 
 def chosen_text(condition: Verdicts, then: Texts, otherwise: Texts) -> Texts:

@@ -224,12 +224,12 @@ def numbers(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: S
         nobody = np.array([ranks.nobody for ranks in every])
     spans = Spans(
         np.where(rows > 0, middles[[at.bin for at in places]], np.nan),
-        np.where(rows > error, starts[[at.first for at in places]], -np.inf),
-        np.where(rows > error, ends[[at.last for at in places]], np.inf),
+        np.where(rows > error, starts[[at.first for at in places]], np.where(nobody, np.nan, -np.inf)),
+        np.where(rows > error, ends[[at.last for at in places]], np.where(nobody, np.nan, np.inf)),
     )
     bins = _bins(ask, (), setting)[0]
     limits = float(starts[bins[0]]), float(ends[bins[-1]])
-    return Numbers(spans, np.where(nobody, 0.0, spans.error), unsure, limits, "" if unsure else IF_ANY)
+    return Numbers(spans, spans.error, unsure, limits, "" if unsure else IF_ANY)
 
 
 def _ranks_of(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> list[Ranks]:

@@ -20,7 +20,6 @@ from tacit.model.aggregate import Aggregate
 from tacit.model.answer import Answer
 from tacit.model.calculation import (
     ANY,
-    Elsewhere,
     Given,
     Outer,
     Relation,
@@ -29,7 +28,6 @@ from tacit.model.calculation import (
     confidence,
     evaluate,
     limits_of,
-    nodes,
     risks_of,
 )
 from tacit.model.curve import Quantile
@@ -258,6 +256,7 @@ def _derived(derived: Derived, sources: _Sources) -> Relation:
             notes.append(f"{doubtful:,} of {given.rows:,} rows could be on either side of the condition, by their bars")
         if risks_of(derived.where, given):
             notes.append(_CHOSEN)
+            given = replace(given, chosen=True)
         given = given.at(np.flatnonzero(verdict.value == 1))
     order = list(range(given.rows))
     for sort in reversed(derived.sort):  # sorts keep the order of equals, so the first key is sorted by last
@@ -265,6 +264,7 @@ def _derived(derived: Derived, sources: _Sources) -> Relation:
     kept = order[derived.offset : None if derived.limit is None else derived.offset + derived.limit]
     if len(kept) < len(order) and any(risks_of(sort.node, given) for sort in derived.sort):
         notes.append(_CHOSEN)
+        given = replace(given, chosen=True)
     given = given.at(np.array(kept, dtype=np.int64))
     columns = tuple(evaluate(one.node, given) for one in derived.shown)
     for one, column in zip(derived.shown, columns, strict=True):
@@ -273,23 +273,10 @@ def _derived(derived: Derived, sources: _Sources) -> Relation:
                 f"{column.unsure.sum():,} of {given.rows:,} texts of {one.title} could be others, by their bars"
             )
     moved = dict[int, span.Floats]()
-    for i, (one, column) in enumerate(zip(derived.shown, columns, strict=True)):
+    for i, one in enumerate(derived.shown):
         if isinstance(one.node, Given) and one.node.index in given.errors:
             moved[i] = given.errors[one.node.index]
-        elif isinstance(column, Spans):
-            moved[i] = np.where(np.isnan(column.value) & _public(one.node, given), 0.0, column.error)
     return replace(given, columns=columns, risks=tuple(risks), limits=tuple(limits), elsewhere=(), errors=moved)
-
-
-def _public(node: Outer, given: Relation) -> span.Bools:
-    """In which rows an expression is of exact values alone, so that NULL is all that it can be there."""
-    found = np.ones(given.rows, dtype=np.bool_)
-    for one in nodes(node):
-        if isinstance(one, Given) and isinstance(given.columns[one.index], Spans):
-            found &= given.errors.get(one.index, np.full(given.rows, np.inf)) == 0
-        elif isinstance(one, Elsewhere):
-            found[:] = False
-    return found
 
 
 def _sorted(order: list[int], keys: Values, *, descending: bool) -> list[int]:
@@ -307,7 +294,8 @@ def _beside(other: Relation, given: Relation) -> tuple[Spans, Risks]:
     at = {key: i for i, key in enumerate(zip(*theirs, strict=True))} if other.groups else {(): 0}
     keys = list(zip(*ours, strict=True)) if other.groups else [()] * given.rows
     rows = np.array([at.get(key, -1) if other.rows else -1 for key in keys], dtype=np.int64)
-    padded = Spans(*(np.append(part, end) for part, end in zip(column, Spans.none(1), strict=True)))
+    nothing = Spans.unknown(1) if other.chosen else Spans.none(1)
+    padded = Spans(*(np.append(part, end) for part, end in zip(column, nothing, strict=True)))
     return padded.at(np.where(rows < 0, other.rows, rows)), risks
 
 
@@ -317,8 +305,7 @@ def _beside(other: Relation, given: Relation) -> tuple[Spans, Risks]:
 def _of_no_rows(folds: Sequence[Fold]) -> Relation:
     """What is put together from no rows, whatever is released: a count is 0, and all else NULL."""
     made = tuple(Spans.known(np.zeros(1)) if fold.kind == "count" else Spans.none(1) for fold in folds)
-    exact = dict.fromkeys(range(len(made)), np.zeros(1))
-    return Relation(1, made, ({},) * len(made), {}, (ANY,) * len(made), errors=exact)
+    return Relation(1, made, ({},) * len(made), {}, (ANY,) * len(made))
 
 
 def _folded(folded: Folded, sources: _Sources) -> Relation:
@@ -343,7 +330,7 @@ def _folded(folded: Folded, sources: _Sources) -> Relation:
     for fold in folded.folds:
         met = span.both(where, _met(fold.where, given))
         of = None if fold.node is None else cast(Spans, evaluate(fold.node, given))
-        made = [_fold(fold, met.at(rows), None if of is None else of.at(rows)) for rows in groups]
+        made = [_fold(fold, met.at(rows), None if of is None else of.at(rows), given.chosen) for rows in groups]
         columns.append(Spans(*(np.array(part, dtype=np.float64) for part in zip(*made, strict=True))))
         used = [node for node in (fold.node, fold.where, folded.where) if node is not None]
         resting = [pair for node in used for pair in risks_of(node, given).items()]
@@ -356,6 +343,7 @@ def _folded(folded: Folded, sources: _Sources) -> Relation:
         tuple(risks),
         {name: (size, at[first]) for name, (size, at) in kept.items()},
         (ANY,) * len(columns),
+        chosen=given.chosen and folded.grouped,
     )
 
 
@@ -363,12 +351,18 @@ def _met(node: Outer | None, given: Relation) -> Verdicts:
     return Verdicts.known(np.ones(given.rows)) if node is None else cast(Verdicts, evaluate(node, given))
 
 
-def _fold(fold: Fold, met: Verdicts, of: Spans | None) -> tuple[float, float, float]:
-    """A value and the ends of its interval: a row that may be left out, or be in, counts for both."""
+def _fold(fold: Fold, met: Verdicts, of: Spans | None, chosen: bool) -> tuple[float, float, float]:
+    """A value and the ends of its interval: a row that may be left out, or be in, counts for both.
+
+    NULLs are passed over. Of no rows it is NULL, for certain unless rows were chosen by noisy values.
+    """
+    met = met if of is None else span.both(met, Verdicts.known(~of.gone))
     certain, inside = met.true & ~met.false & ~met.null, met.value == 1
     count = float(inside.sum()), float(certain.sum()), float(met.true.sum())
     if of is None:
         return count
+    if not met.true.any():
+        return math.nan, *(ANY if chosen else (math.nan, math.nan))
     if fold.kind in ("min", "max"):
         largest = _largest(of if fold.kind == "max" else span.negative(of), inside, certain, met.true)
         return largest if fold.kind == "max" else (-largest[0], -largest[2], -largest[1])
