@@ -5,7 +5,8 @@
 A session that answers each question with fresh noise (`direct`) is asked as many counts as there are entries, in
 batches of 1,000. Then, each in a process of its own: opening it, the first new question after that, deriving the whole
 ledger again, and reading what it published, beside the time that Python's json takes for the lines of the same file.
-Times are of the processor, the best of three.
+These counts are of ranges, of which many share a condition. *sets* is the same for a file of as many counts of random
+sets of values of three attributes, hardly two of which are alike. Times are of the processor, the best of three.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from tacit.model.query import Query
 from tacit.session import Session
 
 ROUNDS, BATCH = 3, 1_000
+FILES = "people.jsonl", "sets.jsonl"
 CITIES, AGES = 500, 500  # (cities + 1) choose 2 times ages: enough questions
 DOMAIN = tacit.Domain({"city": tacit.integer(0, CITIES - 1), "age": tacit.integer(0, AGES - 1)})
+SIZES = {"a": 20, "b": 30, "c": 12}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -36,16 +39,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--entries", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     options = parser.parse_args(arguments)
     print(f"load average {os.getloadavg()[0]:.1f}")
-    print(f"{'entries':>9}{'open s':>9}{'first s':>9}{'verify s':>10}{'read s':>9}{'json s':>9}{'ledger MB':>11}")
+    print(
+        f"{'entries':>9}{'open s':>9}{'first s':>9}{'verify s':>10}{'read s':>9}{'json s':>9}"
+        f"{'sets s':>9}{'json s':>9}{'ledger MB':>11}"
+    )
     for entries in options.entries:
         with tempfile.TemporaryDirectory() as folder:
             here = Path(folder)
             _apart(made, here, entries)
-            found = [_apart(step, here, entries) for step in (opening, first, verifying, reading, plainly)]
+            _apart(made_of_sets, here, entries)
+            taken = [_apart(step, here, entries) for step in (opening, first, verifying)]
+            taken += [_apart(step, here / name, entries) for name in FILES for step in (reading, plainly)]
             size = (here / "people.tacit").stat().st_size / 1e6
-        print(
-            f"{entries:>9,}{found[0]:>9.2f}{found[1]:>9.3f}{found[2]:>10.2f}{found[3]:>9.2f}{found[4]:>9.2f}{size:>11.1f}"
-        )
+        form = ("9.2f", "9.3f", "10.2f", "9.2f", "9.2f", "9.2f", "9.2f")
+        figures = "".join(f"{one:>{width}}" for one, width in zip(taken, form, strict=True))
+        print(f"{entries:>9,}{figures}{size:>11.1f}", flush=True)
 
 
 def opened(here: Path, entries: int) -> Session:
@@ -66,7 +74,28 @@ def made(here: Path, entries: int) -> float:
     with opened(here, entries) as session:
         for start in range(0, entries, BATCH):
             session.ask_many([question(number) for number in range(start, min(start + BATCH, entries))])
-        tacit.publish(session, here / "people.jsonl")
+        tacit.publish(session, here / FILES[0])
+    return 0.0
+
+
+def made_of_sets(here: Path, entries: int) -> float:
+    rng = np.random.default_rng(2)
+    domain = tacit.Domain({name: tacit.integer(0, size - 1) for name, size in SIZES.items()})
+    rows = pd.DataFrame({name: rng.integers(0, size, 10_000) for name, size in SIZES.items()})
+    files = {"ledger": here / "sets.tacit", "anchor": here / "anchors.sqlite"}
+    budget = tacit.Budget(epsilon=1.0, delta=1e-9)
+
+    def some(name: str) -> Query:
+        many = rng.integers(1, SIZES[name])
+        return Query.among(domain, name, rng.choice(SIZES[name], many, replace=False))
+
+    with tacit.open(
+        data=rows, domain=domain, budget=budget, mechanism="direct", questions=entries + 100, **files
+    ) as session:
+        for start in range(0, entries, BATCH):
+            many = min(BATCH, entries - start)
+            session.ask_many([Query.all(map(some, SIZES)) for _ in range(many)])
+        tacit.publish(session, here / FILES[1])
     return 0.0
 
 
@@ -90,12 +119,12 @@ def verifying(here: Path, entries: int) -> float:
         return _best(session._ledger.log.verify)
 
 
-def reading(here: Path, entries: int) -> float:
-    return _best(lambda: tacit.read(here / "people.jsonl"))
+def reading(file: Path, entries: int) -> float:
+    return _best(lambda: tacit.read(file))
 
 
-def plainly(here: Path, entries: int) -> float:
-    return _best(lambda: [json.loads(line) for line in (here / "people.jsonl").open()])
+def plainly(file: Path, entries: int) -> float:
+    return _best(lambda: [json.loads(line) for line in file.open()])
 
 
 def _best(work: Callable[[], object]) -> float:
