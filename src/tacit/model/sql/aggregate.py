@@ -26,6 +26,7 @@ from tacit.model.derivation import Fold, Folded
 from tacit.model.description import describe
 from tacit.model.expression import All, Among, Expression, Not
 from tacit.model.query import Query
+from tacit.model.sql.choice import choice
 from tacit.model.sql.condition import Reading, column, condition, only, plain_value, stripped, text
 from tacit.model.sql.group import check_size
 
@@ -36,7 +37,11 @@ _CONDITIONS = (
 )
 # fmt: on
 _EXTREMES = (exp.Min, exp.Max)
-
+# Functions that leave out NULL: of a CASE without ELSE they are those of the rows that meet its condition.
+_OF_KNOWN = (
+    exp.Count, exp.Sum, exp.Avg, exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.Variance,
+    exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop,
+)  # fmt: skip
 
 # Each function of the spread: whether it is about a sample, and whether its root is taken.
 _SPREADS: dict[type[exp.Expr], tuple[bool, bool]] = {
@@ -69,6 +74,10 @@ def aggregate(node: exp.Expr, where: Expression, read: Reading) -> Valued | None
         if isinstance(node.this, exp.Filter):
             return None
         return aggregate(node.this, _both(where, condition(node.expression.this, read)), read)
+    chosen = _narrowed(node)
+    if chosen is not None:
+        of, met = chosen
+        return aggregate(of, _both(where, condition(met, read)), read)
     if isinstance(node, exp.Count) and only(node, "this", "big_int"):
         return _count(node.this, where, read)
     if isinstance(node, exp.CountIf) and only(node, "this"):
@@ -99,9 +108,7 @@ def _arithmetic(node: exp.Mul | exp.Div, where: Expression, read: Reading) -> Va
         value = aggregate(other, where, read) if _is_number(number) else None
         if value is None or isinstance(value[0], Quantile):
             return None
-        factor = plain_value(number)
-        assert isinstance(factor, int | float)
-        return value[0], value[1] * factor
+        return _times(value, number)
     top, bottom = aggregate(node.this, where, read), aggregate(node.expression, where, read)
     if top is None or bottom is None or bottom[1] != 1:
         return None
@@ -118,19 +125,24 @@ def _count(inner: exp.Expr, where: Expression, read: Reading) -> Valued | None:
         return _counted(where, read)
     if isinstance(inner, exp.Column):
         return _counted(_both(where, Not(Among(column(inner, read), (None,)))), read)
-    if isinstance(inner, exp.Literal) and not inner.is_string:
+    if isinstance(inner, exp.Literal | exp.Boolean):
         return _counted(where, read)
-    case = _case(inner, read, "COUNT", otherwise=None)
-    return None if case is None else _counted(_both(where, case), read)
+    return None
 
 
 def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> Valued | None:
     inner = stripped(node.this)
     mean = isinstance(node, exp.Avg)
-    case = _case(inner, read, "AVG" if mean else "SUM", otherwise=0)
-    if case is not None:
-        some = _both(where, case)
-        return _part(some, where, read) if mean else _counted(some, read)
+    if _is_number(inner):
+        if mean:
+            raise InvalidQuery(f"the mean of {text(inner)} is {text(inner)}; for a share, write ELSE 0.")
+        return _times(_counted(where, read), inner)
+    case = choice(inner)
+    if case is not None:  # the mean of numbers and zeros; `_narrowed` has made something else of all others
+        ((met, then),) = case.branches
+        if not _is_number(then):
+            return None
+        return _times(_part(_both(where, condition(met, read)), where, read), then)
     if isinstance(inner, _CONDITIONS):
         true = condition(inner, read)  # where it is neither true nor false, a mean leaves the row out
         known = _both(where, Not(All((Not(true), true))))
@@ -180,29 +192,59 @@ def _quantile(node: exp.Expr, where: Expression, read: Reading) -> Valued | None
     return Quantile(read.domain, name, q, read.bind(where)), 1.0
 
 
-def _case(node: exp.Expr, read: Reading, function: str, *, otherwise: int | None) -> Expression | None:
-    """The condition of CASE WHEN c THEN 1 ELSE 0 END or IF(c, 1, 0), which a function is of."""
-    if isinstance(node, exp.Case):
-        if not only(node, "ifs", "default") or len(node.args.get("ifs") or ()) != 1:
-            return None
-        branch, default = node.args["ifs"][0], node.args.get("default")
-    elif isinstance(node, exp.If):
-        branch, default = node, node.args.get("false")
-    else:
+def _narrowed(node: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
+    """What a function of a CASE or an IF is: the function of what THEN gives, and the condition of its rows.
+
+    That needs the other rows to count for nothing. NULL does so everywhere, and 0 does in a sum.
+    """
+    found = choice(node.this) if isinstance(node, _OF_KNOWN) and isinstance(node.this, exp.Expr) else None
+    if found is None:
         return None
-    none = default is None or isinstance(default, exp.Null)
-    if not _is(branch.args.get("true"), 1) or not (none if otherwise is None else _is(default, otherwise)):
-        end = "" if otherwise is None else " ELSE 0"
-        known = isinstance(branch.args.get("true"), exp.Column) and (none or _is(default, 0))
-        instead = _filtered(function, branch, none=none) if known else f"CASE WHEN … THEN 1{end} END"
-        raise InvalidQuery(f"{text(node)} is not answered here; write {instead}.")
-    return condition(branch.this, read)
+    if len(found.branches) != 1:
+        raise InvalidQuery(
+            f"{text(node)} is not answered here: a CASE inside an aggregate has one WHEN. Ask for each with "
+            "FILTER (WHERE …), and add them up."
+        )
+    zero = _is(found.otherwise, 0)
+    if zero and isinstance(node, exp.Avg):
+        return None  # 0 counts there: a share, or a sum over the number of rows
+    if found.otherwise is not None and not (zero and isinstance(node, exp.Sum)):
+        instead = "leave out ELSE" + (", or write ELSE 0" if isinstance(node, exp.Sum | exp.Avg) else "")
+        raise InvalidQuery(f"{text(node)} is not answered here: what ELSE gives would count too; {instead}.")
+    ((met, then),) = found.branches
+    made = node.copy()
+    made.set("this", then.copy())
+    return made, met
 
 
-def _filtered(function: str, branch: exp.Expr, *, none: bool) -> str:
-    """The value of a column among the rows of a condition, as it is asked here; ELSE 0 counts the other rows too."""
-    value, rows = text(branch.args["true"]), f"FILTER (WHERE {text(branch.this)})"
-    return f"SUM({value}) {rows} / COUNT(*)" if function == "AVG" and not none else f"{function}({value}) {rows}"
+def mean_with_zeros(node: exp.Expr, read: Reading) -> exp.Expr | None:
+    """AVG(CASE WHEN c THEN a ELSE 0 END) as it is worked out: the sum of a over c by the number of all rows."""
+    rows = node.expression.this if isinstance(node, exp.Filter) and isinstance(node.expression, exp.Where) else None
+    mean = node if rows is None else node.this
+    found = choice(mean.this) if isinstance(mean, exp.Avg) and only(mean, "this") else None
+    if found is None or len(found.branches) != 1 or not _is(found.otherwise, 0):
+        return None
+    ((met, then),) = found.branches
+    if not isinstance(stripped(then), exp.Column):
+        return None
+    name = column(stripped(then), read)
+    if read.domain[name].extras:
+        raise InvalidQuery(
+            f"{text(mean)} is not answered here, as {name} has no number in some rows: write SUM({text(then)}) FILTER "
+            f"(WHERE {text(met)}) over the rows that are meant, like COUNT({text(then)}) or COUNT(*)."
+        )
+    some = met if rows is None else exp.and_(rows, met)
+    total = exp.Filter(this=exp.Sum(this=then.copy()), expression=exp.Where(this=some.copy()))
+    every: exp.Expr = exp.Count(this=exp.Star(), big_int=True)
+    if rows is not None:
+        every = exp.Filter(this=every, expression=exp.Where(this=rows.copy()))
+    return exp.Div(this=total, expression=every)
+
+
+def _times(value: Valued, number: exp.Expr) -> Valued:
+    factor = plain_value(number)
+    assert isinstance(factor, int | float)
+    return value[0], value[1] * factor
 
 
 def _is(node: object, number: int) -> bool:
@@ -227,9 +269,14 @@ def _both(a: Expression, b: Expression) -> Expression:
 
 def distinct_values(node: exp.Distinct, where: Expression, groups: Sequence[GroupBy], read: Reading) -> Folded:
     """How many declared values of an attribute have a row: from the table of the attribute, for each group."""
-    if len(node.expressions) != 1 or not only(node, "expressions") or not isinstance(node.expressions[0], exp.Column):
+    inner = stripped(node.expressions[0])
+    some = choice(inner)
+    if some is not None and len(some.branches) == 1 and some.otherwise is None:  # CASE WHEN c THEN a END
+        ((met, inner),) = some.branches
+        where = _both(where, condition(met, read))
+    if len(node.expressions) != 1 or not only(node, "expressions") or not isinstance(inner, exp.Column):
         raise InvalidQuery("COUNT(DISTINCT …) takes one declared column.")
-    name = column(node.expressions[0], read)
+    name = column(inner, read)
     attribute = read.domain[name]
     if name in (group.name for group in groups):
         raise InvalidQuery(f"COUNT(DISTINCT {name}) is 1 or 0 in each group by {name}.")

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from tacit.errors import InvalidQuery
 from tacit.model.calculation import Case, Constant, End, Ending, Kind, Operation, Outer, kind
+from tacit.model.sql.choice import Choice, choice
 from tacit.model.sql.condition import only, plain_value, text
 from tacit.model.sql.statistic import FUNCTIONS
 
@@ -126,8 +127,9 @@ def _of_kind(node: exp.Expr, scope: Scope) -> Outer:
     if isinstance(node, exp.Pow):
         found = _whole(node.expression, 1, MAX_POWER, "POWER takes a whole power")
         return Operation("power", (_number(node.this, scope),), found)
-    if isinstance(node, exp.Case | exp.If):
-        return _case(node, scope)
+    written = choice(node)
+    if written is not None:
+        return _case(node, written, scope)
     if isinstance(node, exp.Anonymous) and str(node.this).upper() in ENDS and only(node, "this", "expressions"):
         return _end(ENDS[str(node.this).upper()], node, scope)
     if isinstance(node, exp.AggFunc | exp.Star | exp.Anonymous):
@@ -149,17 +151,9 @@ def _end(what: Ending, node: exp.Anonymous, scope: Scope) -> End:
     return End(what, _number(given[0], scope) if given else None)
 
 
-def _case(node: exp.Case | exp.If, scope: Scope) -> Case:
-    if isinstance(node, exp.If):
-        branches, default = [node], node.args.get("false")
-    else:
-        branches, default = node.args.get("ifs") or [], node.args.get("default")
-    subject = node.this if isinstance(node, exp.Case) else None
-    found = tuple(
-        (truth(branch.this if subject is None else exp.EQ(this=subject, expression=branch.this), scope),
-         _of_kind(branch.args["true"], scope))
-        for branch in branches
-    )  # fmt: skip
+def _case(node: exp.Expr, written: Choice, scope: Scope) -> Case:
+    found = tuple((truth(met, scope), _of_kind(then, scope)) for met, then in written.branches)
+    default = written.otherwise
     otherwise = Constant(None) if default is None else _of_kind(default, scope)
     given = [one for one in (*(value for _, value in found), otherwise) if one != Constant(None)]
     if len({kind(one, scope.kinds) for one in given}) > 1:

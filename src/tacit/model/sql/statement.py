@@ -19,11 +19,12 @@ from tacit.model.derivation import DerivedColumn, Fold, Folded, FoldKind, attrib
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Expression
 from tacit.model.query import Query
-from tacit.model.sql.aggregate import aggregate, distinct_values
+from tacit.model.sql.aggregate import aggregate, distinct_values, mean_with_zeros
 from tacit.model.sql.calculation import ALLOWED, truth, value
 from tacit.model.sql.condition import Reading, checked, only, text
 from tacit.model.sql.ending import Ending, ending_of
 from tacit.model.sql.group import belongs, check_size, group_of, groups_of, position
+from tacit.model.sql.item import aggregates, asks, title
 from tacit.model.sql.statistic import statistic
 from tacit.model.sql.view import View, narrow, unqualified
 
@@ -137,6 +138,9 @@ class Inner:
             return self._label(group, node)
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
             return _one_of(self.elsewhere, distinct_values(node.this, self.where, self.groups, self.read))
+        quotient = mean_with_zeros(node, self.read)
+        if quotient is not None:
+            return value(quotient, self)
         found = aggregate(node, self.where, self.read)
         if found is None:
             return None
@@ -165,7 +169,7 @@ class Inner:
 
 def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None:
     where, distinct = select.args.get("where"), select.args.get("distinct")
-    if not distinct and not select.args.get("group") and not any(map(_asks, select.expressions)):
+    if not distinct and not select.args.get("group") and not any(map(asks, select.expressions)):
         raise InvalidQuery(f"{_NO_ROWS} {ALLOWED}")
     chosen: Expression = All(())
     with read.attempt(where):
@@ -179,9 +183,7 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
         with read.attempt(item):
             node = value(item.unalias(), inner)
         label = inner.groups[node.index] if isinstance(node, Given) and node.index < len(inner.groups) else None
-        shown.append(
-            DerivedColumn(_title(item) if label is None or item.alias else label.title, node, bool(item.alias))
-        )
+        shown.append(DerivedColumn(title(item) if label is None or item.alias else label.title, node, bool(item.alias)))
         if item.alias and item.alias.lower() not in map(str.lower, read.domain):
             inner.named[item.alias.lower()] = node
     if distinct:
@@ -294,7 +296,7 @@ class Over:
         raise InvalidQuery(f"{node.name} is a column of many rows: put it into GROUP BY or an aggregate.")
 
     def position(self, node: exp.Expr) -> int:
-        titles = [title.lower() for title in self.source.titles]
+        titles = [one.lower() for one in self.source.titles]
         if not isinstance(node, exp.Column) or node.args.get("table") or node.name.lower() not in titles:
             known = ", ".join(self.source.titles)
             raise InvalidQuery(f"{text(node)} is none of the columns of the statement in FROM: {known}.")
@@ -332,7 +334,7 @@ def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) 
     chosen = None
     with read.attempt(where):
         chosen = truth(where.this, each) if where else None
-    folded = bool(grouping.expressions) or any(_aggregates(item) for item in select.expressions)
+    folded = bool(grouping.expressions) or any(aggregates(item) for item in select.expressions)
     scope = each
     if folded:
         by = list[int]()
@@ -346,12 +348,12 @@ def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) 
     shown = list[DerivedColumn]()
     for item in select.expressions:
         if isinstance(item, exp.Star) and not folded:
-            shown += [DerivedColumn(title, Given(i)) for i, title in enumerate(source.titles)]
+            shown += [DerivedColumn(name, Given(i)) for i, name in enumerate(source.titles)]
             continue
         made: Outer = Constant(None)  # stands for what is wrong
         with read.attempt(item):
             made = value(item.unalias(), scope)
-        shown.append(DerivedColumn(_title(item), made, bool(item.alias)))
+        shown.append(DerivedColumn(title(item), made, bool(item.alias)))
         if item.alias and item.alias.lower() not in map(str.lower, source.titles):
             scope.named[item.alias.lower()] = made
     scope.named = {one.title.lower(): one.node for one in shown if one.named}
@@ -368,22 +370,7 @@ def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) 
     return Derived(over, tuple(shown), having, tuple(ending.sort), ending.limit, ending.offset, others, source.notes)
 
 
-def _asks(item: exp.Expr) -> bool:
-    """Whether something of a select list is more than a column, or a value that was written."""
-    return item.find(exp.AggFunc, exp.Anonymous, exp.Subquery, exp.WithinGroup) is not None
-
-
-def _aggregates(item: exp.Expr) -> bool:
-    """Whether something of a select list puts rows together; what a sub-select does is its own."""
-    found = item.find_all(exp.AggFunc)
-    return any(node.parent_select is item.parent_select for node in found)
-
-
 # -- what both have ---------------------------------------------------------------------------------------------------
-
-
-def _title(item: exp.Expr) -> str:
-    return item.alias if isinstance(item, exp.Alias) else text(item.unalias()) or "value"
 
 
 def _scalar(node: exp.Subquery, read: Reading, tables: Tables, elsewhere: list[Select | Folded | Derived]) -> Outer:

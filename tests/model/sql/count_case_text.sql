@@ -1,0 +1,2 @@
+SELECT COUNT(CASE WHEN sex = 'F' THEN 'x' END) FROM data
+-- expect: sex = F
