@@ -13,9 +13,9 @@ from tacit.errors import InvalidQuery
 from tacit.model.ask import Ask, Derived, Select
 from tacit.model.domain import Domain
 from tacit.model.sql.calculation import ALLOWED
-from tacit.model.sql.condition import Reading, place
 from tacit.model.sql.count import simple_count
 from tacit.model.sql.parts import with_attributes
+from tacit.model.sql.reading import Reading, place
 from tacit.model.sql.statement import ask_of
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse", "parse_where"]

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.calculation import Case, Constant, End, Ending, Kind, Operation, Outer, kind
 from tacit.model.sql.choice import Choice, choice
-from tacit.model.sql.condition import only, plain_value, text
+from tacit.model.sql.reading import only, plain_value, text
 from tacit.model.sql.statistic import FUNCTIONS
 
 MAX_POWER = 8

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from tacit.model.sql.condition import only, stripped
+from tacit.model.sql.reading import only, stripped
 
 
 class Choice(NamedTuple):

@@ -7,79 +7,21 @@ import fnmatch
 import glob
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
-from tacit.model.clamped import clamped_ends
-from tacit.model.domain import Domain
 from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not, OfOne
-from tacit.model.query import Query
+from tacit.model.sql.reading import Reading, column, only, plain_value, start_of, text
 from tacit.model.values import Days, Listed, Value
 
-MOST_SAID = 540  # characters of several mistakes
 MAX_PATTERN = 100  # characters of a LIKE pattern
 MAX_MATCHED = 1_000_000  # characters of patterns that a statement holds against listed values, in all
-_PLACE = re.compile(r" \(line \d+, column \d+\)")
 _COMPARISONS: dict[type[exp.Expr], Comparison] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _MIRRORED: dict[Comparison, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The domain that a statement is read for, and what has to be said about how it was read."""
-
-    domain: Domain
-    notes: list[str] = field(default_factory=list)
-    clamped: list[str] = field(default_factory=list)  # beside these, where an answer has several values
-    matched: list[int] = field(default_factory=list)
-    mistakes: list[str] = field(default_factory=list)
-    places: list[int | None] = field(default_factory=list)  # of the mistakes, in characters
-    _bound: list[tuple[Expression, Query]] = field(default_factory=list)  # several values share one WHERE
-
-    def bind(self, condition: Expression) -> Query:
-        """The query of a condition, worked out once."""
-        for known, query in self._bound:
-            if known is condition:
-                return query
-        self._bound.append((condition, condition.bind(self.domain)))
-        self.clamped.extend(clamped_ends(condition, self.domain))
-        return self._bound[-1][1]
-
-    @contextmanager
-    def attempt(self, node: exp.Expr | None = None) -> Iterator[None]:
-        """Read a piece of the statement: what is wrong with it is kept, and the others are read all the same."""
-        try:
-            yield
-        except InvalidQuery as refusal:
-            self.refuse(refusal.sentence, refusal.at if node is None or refusal.at is not None else start_of(node))
-
-    def refuse(self, sentence: str, at: int | None = None) -> None:
-        """Keep a mistake; the same at another place is the same, and what follows from another has no words."""
-        if sentence and _PLACE.sub("", sentence) not in (_PLACE.sub("", known) for known in self.mistakes):
-            self.mistakes.append(sentence)
-            self.places.append(at)
-
-    def raise_mistakes(self) -> None:
-        """Say everything that is wrong with the statement at once."""
-        if not self.mistakes:
-            return
-        refusal = InvalidQuery(self.mistakes[0] if len(self.mistakes) == 1 else self._all())
-        refusal.at = self.places[0]
-        raise refusal
-
-    def _all(self) -> str:
-        said = ""
-        for i, one in enumerate(self.mistakes, 1):
-            if len(said) + len(one) > MOST_SAID and i > 1:
-                said += f" And {len(self.mistakes) - i + 1} more."
-                break
-            said += f" ({i}) {one}"
-        return f"there are {len(self.mistakes)} mistakes.{said}"
 
 
 @dataclass(frozen=True)
@@ -271,64 +213,3 @@ def _maybe_rounded(node: exp.Expr) -> Value | Rounded:
     if isinstance(node, exp.Round) and only(node, "this"):
         return Rounded(plain_value(node.this))
     return plain_value(node)
-
-
-def column(node: exp.Expr, read: Reading) -> str:
-    """The declared column that a node names."""
-    if not isinstance(node, exp.Column) or node.args.get("table"):
-        raise InvalidQuery(f"{text(node)} is not a declared column by its plain name.")
-    meta = node.this.meta
-    return read.domain.resolve(node.name, lambda: place(*(meta.get(w, 1) for w in ("line", "col", "start", "end"))))
-
-
-def plain_value(node: exp.Expr) -> Value:
-    """The value that a literal is."""
-    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
-        number = plain_value(node.this)
-        assert isinstance(number, int | float)
-        return -number
-    if isinstance(node, exp.Boolean):
-        return bool(node.this)
-    if isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE and node.this.is_string:
-        return str(node.this.this)
-    if not isinstance(node, exp.Literal):
-        raise InvalidQuery(f"{text(node)} is not a plain value, like 5, 2.5, 'F' or DATE '2024-05-31'.")
-    given = str(node.this)
-    if node.is_string:
-        return given
-    for reader in (int, float):
-        try:
-            return reader(given)
-        except ValueError:
-            continue
-    raise InvalidQuery(f"{given[:60]} is not a number that can be read.")
-
-
-def text(node: exp.Expr) -> str:
-    """A piece of the statement for a message."""
-    try:
-        return node.sql(dialect="duckdb", comments=False).strip()[:60]
-    except Exception:  # what can be read cannot always be written: DATE()
-        return "this expression"
-
-
-def only(node: exp.Expr, *allowed: str) -> bool:
-    """Whether a node says nothing beyond these of its arguments."""
-    return all(name in allowed for name, given in node.args.items() if given)
-
-
-def stripped(node: exp.Expr) -> exp.Expr:
-    """What stands inside any parentheses."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
-def start_of(node: exp.Expr) -> int | None:
-    """Where a piece of the statement begins, in characters, as far as the parser has kept it."""
-    return min((one.meta["start"] for one in node.walk() if "start" in one.meta), default=None)
-
-
-def place(line: int, col: int, start: int, end: int) -> str:
-    """Where a word begins; the parser says where it ends."""
-    return f" (line {line}, column {col - (end - start)})"

@@ -11,8 +11,8 @@ from tacit.errors import InvalidQuery
 from tacit.model.calculation import Outer
 from tacit.model.derivation import DerivedColumn, Sort
 from tacit.model.sql.calculation import Scope, truth, value
-from tacit.model.sql.condition import Reading, only, plain_value
 from tacit.model.sql.group import position
+from tacit.model.sql.reading import Reading, only, plain_value
 
 
 class Read(Scope, Protocol):

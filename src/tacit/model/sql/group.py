@@ -13,7 +13,8 @@ from tacit.model.calculation import Belongs
 from tacit.model.description import describe
 from tacit.model.query import Query
 from tacit.model.sql.calculation import ALLOWED
-from tacit.model.sql.condition import Reading, column, condition, only, plain_value, stripped, text
+from tacit.model.sql.condition import condition
+from tacit.model.sql.reading import Reading, column, only, plain_value, stripped, text
 
 MAX_CELLS = 2**20  # of a result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from tacit.model.sql.condition import text
+from tacit.model.sql.reading import text
 
 
 def title(item: exp.Expr) -> str:

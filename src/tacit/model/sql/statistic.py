@@ -15,7 +15,7 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.ask import Stat
 from tacit.model.expression import largest_mean, matching, quantile_distance, stump
-from tacit.model.sql.condition import Reading, column, only, plain_value, stripped, text
+from tacit.model.sql.reading import Reading, column, only, plain_value, stripped, text
 from tacit.model.statistic import Unbound
 from tacit.model.statistic_check import owned, owners
 

@@ -14,7 +14,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
 
-from tacit.model.sql.condition import start_of, stripped
+from tacit.model.sql.reading import start_of, stripped
 from tacit.serve.postgres.select import Bounded, title
 from tacit.serve.postgres.sqlstate import NO_FUNCTION, NO_TABLE, SYNTAX, UNSUPPORTED, WireError
 from tacit.serve.postgres.types import NAMED, TEXT, Value
