@@ -11,6 +11,9 @@ import pytest
 
 import tacit
 from support import once
+from tacit.model.sql import parse
+from tacit.serve.postgres.answer import places_of
+from tacit.serve.postgres.types import DATE, INT8, TEXT
 from tacit.session import Session
 
 N = 3_000
@@ -20,6 +23,8 @@ ROWS = pd.DataFrame(
         "age": RNG.integers(0, 80, N),
         "sex": RNG.choice(["F", "M"], N),
         "pay": np.where(RNG.random(N) < 0.1, None, RNG.integers(0, 40, N)),
+        "hired": pd.Timestamp("2020-03-01") + pd.to_timedelta(RNG.integers(0, 1400, N), unit="D"),
+        "seen": np.where(RNG.random(N) < 0.1, None, np.datetime64("2024-01-01") + RNG.integers(0, 60, N)),
     }
 )
 DOMAIN = tacit.Domain(
@@ -27,6 +32,8 @@ DOMAIN = tacit.Domain(
         "age": tacit.integer(0, 79, width=10),
         "sex": tacit.category(["F", "M"]),
         "pay": tacit.integer(0, 39, width=10, missing="unknown"),
+        "hired": tacit.date("2020-03-01", "2023-12-31", by="month"),
+        "seen": tacit.date("2024-01-01", "2024-02-29", missing="never"),
     }
 )
 SOURCE = once(ROWS)
@@ -89,3 +96,83 @@ def test_an_aggregate_of_a_case_is_one_of_some_rows(tmp_path: Path, mechanism: s
             "SELECT COUNT(DISTINCT CASE WHEN sex = 'F' THEN age END) AS v FROM data",
             "SELECT COUNT(DISTINCT age) AS v FROM data WHERE sex = 'F'",
         )
+
+
+DATES = [
+    ("YEAR(hired) = 2022", "hired BETWEEN '2022-01-01' AND '2022-12-31'"),
+    ("EXTRACT(YEAR FROM hired) <> 2022", "hired < '2022-01-01' OR hired > '2022-12-31'"),
+    ("date_part('year', hired) IN (2020, 2023)", "hired <= '2020-12-31' OR hired >= '2023-01-01'"),
+    ("YEAR(hired) BETWEEN 2021 AND 2022", "hired >= '2021-01-01' AND hired < '2023-01-01'"),
+    ("2021 < YEAR(hired)", "hired >= '2022-01-01'"),
+    ("YEAR(hired) < 2024 AND sex = 'F'", "sex = 'F'"),
+    ("date_trunc('year', hired) = '2022-01-01'", "hired BETWEEN '2022-01-01' AND '2022-12-31'"),
+    ("date_trunc('quarter', hired) >= DATE '2023-07-01'", "hired >= '2023-07-01'"),
+    ("date_trunc('quarter', hired) > '2022-05-15'", "hired >= '2022-07-01'"),
+    ("CAST(date_trunc('month', hired) AS DATE) = '2022-02-01'", "hired = '2022-02'"),
+    ("date_trunc('week', seen) = '2024-01-08'", "seen BETWEEN '2024-01-08' AND '2024-01-14'"),
+    ("NOT date_trunc('month', seen) = '2024-01-01'", "seen >= '2024-02-01'"),
+    ("date_trunc('month', seen) IS NULL", "seen IS NULL"),
+    ("FLOOR(age / 20) * 20 IN (20, 60)", "age BETWEEN 20 AND 39 OR age >= 60"),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_years_and_other_periods_in_conditions_are_ranges_of_days(tmp_path: Path, mechanism: str) -> None:
+    with start(tmp_path, mechanism) as session:
+        for written, plain in DATES:
+            check_same(session, *(f"SELECT COUNT(*) FROM data WHERE {rows}" for rows in (written, plain)))
+            check_same(session, *(f"SELECT AVG(age) FROM data WHERE {rows}" for rows in (written, plain)))
+
+
+WEEKS = [str(day.date()) for day in pd.date_range("2024-01-01", "2024-02-29", freq="W-MON")]
+PERIODS = [
+    ("YEAR(hired)", ["2020", "2021", "2022", "2023"], "YEAR(hired) = {}"),
+    ("date_trunc('year', hired)", ["2020-01-01", "2021-01-01", "2022-01-01", "2023-01-01"], "YEAR(hired) = {:.4}"),
+    ("date_trunc('month', seen)", ["2024-01-01", "2024-02-01", "never"], "date_trunc('month', seen) = '{}'"),
+    ("date_trunc('week', seen)", [*WEEKS, "never"], "date_trunc('week', seen) = '{}'"),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_groups_of_days_are_counted_as_by_conditions(tmp_path: Path, mechanism: str) -> None:
+    with start(tmp_path, mechanism) as session:
+        for period, labels, rows in PERIODS:
+            check_groups(session, period, labels, [rows.format(label) for label in labels])
+
+
+def check_groups(session: Session, written: str, labels: list[str], rows: list[str]) -> None:
+    """A table by what is written has these labels, and in each group the values that its rows have by themselves."""
+    statement = f"SELECT {written} AS g, COUNT(*) AS n, AVG(age) FROM data GROUP BY g"
+    before, foreseen = session.spent.atoms, session.dry_run(statement)
+    table = session.ask(statement)
+    assert session.spent.atoms - before <= foreseen.cost_at_most.atoms
+    spent = session.spent
+    assert [group for (group,), _ in table.rows()] == labels
+    for (_, (count, mean)), condition in zip(table.rows(), rows, strict=True):
+        alone = session.ask(f"SELECT COUNT(*), AVG(age) FROM data WHERE {condition}")
+        assert [(count, mean)] == [values for _, values in alone.rows()], (written, condition)
+    for same in (f"GROUP BY {written}", "GROUP BY 1"):
+        assert told(session.ask(f"SELECT {written} AS g, COUNT(*) AS n, AVG(age) FROM data {same}")) == told(table)
+    assert session.spent == spent
+
+
+def test_a_year_that_is_declared_in_part_is_said_to_be() -> None:
+    """Days beyond the declared ones are other values: the year of 2020 begins in March."""
+    domain = tacit.Domain({"day": tacit.date("2020-03-01", "2021-12-31", by="month", other="later")})
+    table = "SELECT YEAR(day), COUNT(*) FROM data GROUP BY 1"
+    for statement in (table, "SELECT COUNT(*) FROM data WHERE YEAR(day) = 2020"):
+        said = parse(statement, domain).words(domain)
+        assert said.endswith("day takes 2020-03-01 to 2021-12-31: days before and after are later")
+    whole = tacit.Domain({"day": tacit.date("2020-01-01", "2021-12-31", by="month", other="later")})
+    assert parse(table, whole).words(whole) == "table of day by year"
+
+
+def test_groups_have_the_types_of_their_values_in_postgresql() -> None:
+    for group, type in [
+        ("YEAR(hired)", INT8),
+        ("date_trunc('quarter', hired)", DATE),
+        ("date_trunc('week', seen)", DATE),
+        ("FLOOR(age / 20) * 20", TEXT),
+    ]:
+        column, _ = places_of(parse(f"SELECT {group}, COUNT(*) FROM data GROUP BY 1", DOMAIN), DOMAIN)
+        assert (column.label, column.type) == (True, type), group

@@ -36,6 +36,7 @@ STATEMENTS = [
     "SELECT COUNT(*) AS women FROM data WHERE sex = 'F'",
     "SELECT AVG(pay) FROM data WHERE sex = 'F'",
     "SELECT SUM(pay) FROM data",
+    "SELECT SUM(CASE WHEN sex = 'F' THEN pay ELSE 0 END) FROM data",
     "SELECT STDDEV(pay) FROM data WHERE active",
     "SELECT ROUND(AVG(age), 1) FROM data",
     "SELECT COUNT(*) FILTER (WHERE active) / COUNT(*) AS share FROM data",

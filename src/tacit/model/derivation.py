@@ -12,7 +12,7 @@ from typing import Literal
 
 from tacit.model.calculation import Given, Kind, Outer, kind, kinds_of, never, words
 from tacit.model.domain import Domain
-from tacit.model.select import Select
+from tacit.model.select import GroupBy, Select
 
 FoldKind = Literal["count", "sum", "avg", "min", "max"]
 
@@ -195,11 +195,17 @@ def identity(select: Select) -> Derived:
     return Derived(select, tuple(shown), notes=select.notes)
 
 
+def group_at(source: Select | Folded | Derived, column: int) -> GroupBy | None:
+    """The group whose labels a column has, if it has such."""
+    if isinstance(source, Select):
+        return source.groups[column] if column < len(source.groups) else None
+    if isinstance(source, Folded):
+        return group_at(source.source, source.by[column]) if column < len(source.by) else None
+    node = source.shown[column].node
+    return group_at(source.source, node.index) if isinstance(node, Given) else None
+
+
 def attribute_of(source: Select | Folded | Derived, column: int) -> str | None:
     """The attribute whose labels a column has, if it has such."""
-    if isinstance(source, Select):
-        return source.groups[column].name if column < len(source.groups) else None
-    if isinstance(source, Folded):
-        return attribute_of(source.source, source.by[column]) if column < len(source.by) else None
-    node = source.shown[column].node
-    return attribute_of(source.source, node.index) if isinstance(node, Given) else None
+    group = group_at(source, column)
+    return None if group is None else group.name

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.ask import Aggregate, GroupBy
+from tacit.model.bands import gathered
 from tacit.model.facts import EXACT, Facts, joined
 from tacit.model.formula import Figure, Formula, Weighed
 from tacit.model.noise_law import quantile_of_sum
@@ -149,7 +150,7 @@ def _open(part: Weighed, groups: tuple[GroupBy, ...], setting: Setting) -> NDArr
     if weighed:
         found = found & (np.reshape(part.weights, [-1 if name == part.name else 1 for name in order]) > 0)
     for axis, group in enumerate(groups):
-        found = np.logical_or.reduceat(found, [one.start for one in group.parts(domain)], axis=axis)
+        found = gathered(np.logical_or, found, group.parts(domain), axis)
     return found.any(axis=tuple(range(len(names), found.ndim))).ravel()
 
 
@@ -177,7 +178,7 @@ def _told(
     if isinstance(need, Marginal):
         table = found[need]
         assert isinstance(table, TableEstimate)
-        plain = not part.name and all(group.width is None for group in groups)
+        plain = not part.name and all(group.each_value for group in groups)
         if plain or table.read is None or _size(groups, setting) > MAX_SEPARATE:
             sums = _from_table(part, groups, need, table, setting, many if at_once else None)
             return _Column(sums, setting.confidence if at_once else least_sure([table.facts], setting))
@@ -201,7 +202,7 @@ def needs_of(part: Weighed, groups: tuple[GroupBy, ...], setting: Setting) -> li
         return [part.query(domain)]
     names = tuple(group.name for group in groups)
     size = _size(groups, setting)
-    plain = not part.name and all(group.width is None for group in groups)
+    plain = not part.name and all(group.each_value for group in groups)
     if plain or (setting.fresh and size >= FEW and not part.also):
         table = marginal(domain, *dict.fromkeys((*names, part.name) if part.name else names), where=part.where)
         need = need_of_table(table, domain)
@@ -238,7 +239,7 @@ def _from_table(
     order = [*names, part.name] if beyond else names
     cells = table.values.transpose([need.names.index(name) for name in order]).astype(np.float64)
     cells = np.where(possible(part.where, order, cells.shape), cells, 0.0)  # the others hold noise alone
-    if not part.name and all(group.width is None for group in groups):
+    if not part.name and all(group.each_value for group in groups):
         error = None if table.facts.width is None else float(table.facts.width)
         if many is not None and table.noise is not None:
             error = float(quantile_of_sum(table.noise, table.draws, sure))
@@ -252,8 +253,8 @@ def _from_table(
     elif part.name:
         cells = cells * weights.reshape([-1 if name == part.name else 1 for name in names])
     for axis, group in enumerate(groups):
-        ranges = group.parts(setting.domain)
-        cells = np.add.reduceat(cells, [one.start for one in ranges], axis=axis)
-        terms *= max(map(len, ranges))
+        parts = group.parts(setting.domain)
+        cells = gathered(np.add, cells, parts, axis)
+        terms *= max(map(len, parts))
     error = float(noise_bars(table.noise, np.array([table.draws * terms]), sure)[0])
     return [Figure(value, error) for value in cells.ravel().tolist()]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.answer import QuantileAnswer
 from tacit.model.ask import GroupBy, Quantile
+from tacit.model.bands import gathered
 from tacit.model.facts import EXACT, Facts
 from tacit.model.formula import IF_ANY, bounds_of
 from tacit.model.noise_law import Noise
@@ -145,7 +146,7 @@ def _bins(ask: Quantile, groups: tuple[GroupBy, ...], setting: Setting) -> list[
     order, bins = [*(group.name for group in groups), ask.name], setting.domain[ask.name].bins
     found = possible(ask.where, order, setting.domain.shape_of(order))[..., :bins]
     for axis, group in enumerate(groups):
-        found = np.logical_or.reduceat(found, [part.start for part in group.parts(setting.domain)], axis=axis)
+        found = gathered(np.logical_or, found, group.parts(setting.domain), axis)
     return [np.flatnonzero(row) for row in found.reshape(-1, bins)]
 
 
@@ -257,7 +258,7 @@ def _of_one_table(
     counts = table.values.transpose([sorted(order).index(name) for name in order])
     counts = np.where(possible(ask.where, order, counts.shape), counts, 0)  # the others hold noise alone
     for axis, group in enumerate(groups):
-        counts = np.add.reduceat(counts, [part.start for part in group.parts(setting.domain)], axis=axis)
+        counts = gathered(np.add, counts, group.parts(setting.domain), axis)
     rows = zip(cells, counts.reshape(len(cells), -1), _bins(ask, groups, setting), strict=True)
     return [
         _of_table(ask, row, noise, table.draws * math.prod(map(len, cell)), bins, setting) if bins.size else NOBODY
@@ -265,11 +266,11 @@ def _of_one_table(
     ]
 
 
-def _cells(groups: tuple[GroupBy, ...], setting: Setting) -> list[tuple[range, ...]]:
+def _cells(groups: tuple[GroupBy, ...], setting: Setting) -> list[tuple[Sequence[int], ...]]:
     """The values of each attribute that each group takes together."""
     return list(product(*(group.parts(setting.domain) for group in groups)))
 
 
-def _group(groups: tuple[GroupBy, ...], cell: tuple[range, ...], setting: Setting) -> list[Query]:
+def _group(groups: tuple[GroupBy, ...], cell: tuple[Sequence[int], ...], setting: Setting) -> list[Query]:
     """The conditions that the rows of a group meet."""
     return [Query.among(setting.domain, one.name, among) for one, among in zip(groups, cell, strict=True)]

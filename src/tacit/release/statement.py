@@ -193,7 +193,7 @@ def _released(select: Select, sources: _Sources) -> Relation:
     for at, (group, part) in enumerate(zip(select.groups, parts, strict=True)):
         names, ranks = group.labels(setting.domain), cells[:, at]
         columns.append(Texts.of([names[i] for i in ranks], ranks.tolist()))
-        groups[group.name] = setting.domain[group.name].size, np.array([one.start for one in part])[ranks]
+        groups[group.name] = setting.domain[group.name].size, np.array([one[0] for one in part])[ranks]
         risks.append({})
         limits.append(ANY)
     if select.groups and not select.columns:

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import fnmatch
 import glob
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
-from tacit.model.attribute import Attribute
-from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not, OfOne
+from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not
+from tacit.model.sql.band import Chosen, banded, between, compare, edge_value, equal, missing
 from tacit.model.sql.reading import Reading, column, only, plain_value, start_of, text
-from tacit.model.values import Days, Listed, Value
+from tacit.model.values import Listed, Value
 
 MAX_PATTERN = 100  # characters of a LIKE pattern
 MAX_MATCHED = 1_000_000  # characters of patterns that a statement holds against listed values, in all
 _COMPARISONS: dict[type[exp.Expr], Comparison] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _MIRRORED: dict[Comparison, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
-@dataclass(frozen=True)
-class Matching(OfOne):
-    """The attribute's listed value is among these. Other values are not known by text, so for them it is neither."""
-
-    matched: Collection[int]
-
-    def indices(self, attribute: Attribute, wanted: bool) -> Iterable[int]:
-        listed = set(range(attribute.bins))
-        return listed & set(self.matched) if wanted else listed - set(self.matched)
 
 
 @dataclass(frozen=True)
@@ -101,10 +88,13 @@ def _comparison(node: exp.Expr, read: Reading) -> Expression:
             f"{text(node)} is not a condition that can be asked: WHERE compares declared columns with plain values. "
             "Sub-selects stand in FROM, or in the place of a number beside released values."
         )
+    found = _of_groups(node, read)
+    if found is not None:
+        return found
     if isinstance(node, exp.EQ | exp.NEQ):
         name, value, _ = _sides(node, read)
-        equal = _in_bin(name, value.value, read) if isinstance(value, Rounded) else Among(name, (value,))
-        return equal if isinstance(node, exp.EQ) else Not(equal)
+        same = _in_bin(name, value.value, read) if isinstance(value, Rounded) else Among(name, (value,))
+        return same if isinstance(node, exp.EQ) else Not(same)
     for kind, operator in _COMPARISONS.items():
         if isinstance(node, kind):
             name, value, mirrored = _sides(node, read)
@@ -129,6 +119,36 @@ def _comparison(node: exp.Expr, read: Reading) -> Expression:
     )
 
 
+def _of_groups(node: exp.Expr, read: Reading) -> Expression | None:
+    """A comparison of groups of a column's values: YEAR(d) = 2022, date_trunc('month', d) IN (…)."""
+    if isinstance(node, exp.EQ | exp.NEQ) or type(node) in _COMPARISONS:
+        return _group_and_value(node, read)
+    group = banded(node.this, read) if isinstance(node, exp.Between | exp.In | exp.Is) else None
+    if group is None:
+        return None
+    if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
+        return equal(group, [plain_value(item) for item in node.expressions], read)
+    if isinstance(node, exp.Between) and only(node, "this", "low", "high"):
+        return between(group, plain_value(node.args["low"]), plain_value(node.args["high"]), read)
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+        return missing(group)
+    return None
+
+
+def _group_and_value(node: exp.Expr, read: Reading) -> Expression | None:
+    value, mirrored = node.expression, False
+    group = banded(node.this, read)
+    if group is None:
+        group, value, mirrored = banded(node.expression, read), node.this, True
+    if group is None:
+        return None
+    if type(node) in _COMPARISONS:
+        sign = _COMPARISONS[type(node)]
+        return compare(group, _MIRRORED[sign] if mirrored else sign, plain_value(value), read)
+    same = equal(group, [plain_value(value)], read)
+    return same if isinstance(node, exp.EQ) else Not(same)
+
+
 def _like(node: exp.Expr, read: Reading) -> Expression:
     escape = ""
     if isinstance(node, exp.Escape):
@@ -149,7 +169,8 @@ def _like(node: exp.Expr, read: Reading) -> Expression:
         raise InvalidQuery(f"the patterns are too many for the {attribute.bins:,} values of {name}; list some with IN.")
     fold = str.lower if isinstance(node, exp.ILike) else str
     wanted, listed = _pattern(fold(pattern), fold(escape)), attribute.values.values
-    found = Matching(name, tuple(i for i, value in enumerate(listed) if wanted.match(fold(str(value)))))
+    matched = frozenset(i for i, value in enumerate(listed) if wanted.match(fold(str(value))))
+    found = Chosen(name, matched, frozenset(range(attribute.bins)) - matched)  # other values are not known by text
     return Not(found) if node.args.get("negate") else found
 
 
@@ -182,7 +203,7 @@ def _compare(name: str, operator: Comparison, value: Value | Rounded, read: Read
         shown = attribute.values.show(attribute.edge(near))
         asked = value.value if isinstance(value.value, str) else f"{value.value:.15g}"
         read.notes.append(f"{name} {found} {shown} stands for {name} {operator} {asked}")
-    return Compare(name, found, _edge(attribute, near))
+    return Compare(name, found, edge_value(attribute, near))
 
 
 def _in_bin(name: str, value: Value, read: Reading) -> Expression:
@@ -193,12 +214,8 @@ def _in_bin(name: str, value: Value, read: Reading) -> Expression:
         return Among(name, (value,))
     if not (attribute.values.whole and attribute.edge(index + 1) - attribute.edge(index) == 1):
         read.notes.append(f"the bin {attribute.label(index)} of {name} stands for {name} = {value}")
-    return All((Compare(name, ">=", _edge(attribute, index)), Compare(name, "<", _edge(attribute, index + 1))))
-
-
-def _edge(attribute: Attribute, index: int) -> Value:
-    edge = attribute.edge(index)
-    return dt.date.fromordinal(int(edge)) if isinstance(attribute.values, Days) else edge
+    low, high = edge_value(attribute, index), edge_value(attribute, index + 1)
+    return All((Compare(name, ">=", low), Compare(name, "<", high)))
 
 
 def _sides(node: exp.Expr, read: Reading) -> tuple[str, Value | Rounded, bool]:

@@ -1,4 +1,7 @@
-"""Parts of dates and times in SQL, hour(t), dayname(t), month(t), EXTRACT, date_trunc: the attributes that are them."""
+"""Parts of dates and times in SQL, hour(t), dayname(t), month(t), EXTRACT: the attributes that are them.
+
+Years and what date_trunc gives are groups of a date's own bins: `band` reads them.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,18 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Part
 from tacit.model.domain import Domain
+from tacit.model.sql.band import TRUNCATED
 from tacit.model.values import Days
 
 _FUNCTIONS: dict[type[exp.Expr], Part] = {exp.Hour: "hour", exp.Month: "month", exp.Dayname: "weekday"}
 _WORDS: dict[str, Part] = {"HOUR": "hour", "MONTH": "month"}
-_TRUNCATED = (exp.DateTrunc, exp.TimestampTrunc)
 _NUMBERED = (
     "WEEKDAY",
     "DOW",
     "DAYOFWEEK",
     "ISODOW",
 )  # SQL counts days from Sunday or Monday, 0 or 1: names are clearer
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
 
 
 def with_attributes(statement: exp.Select, domain: Domain) -> exp.Select:
@@ -26,7 +30,8 @@ def with_attributes(statement: exp.Select, domain: Domain) -> exp.Select:
         shown, of = node.sql("duckdb"), node.find(exp.Column)
         if of is not None and shown.partition("(")[0] in _NUMBERED:
             raise InvalidQuery(f"{shown} cannot be asked; ask dayname({of.name}), which is Monday to Sunday.")
-    if not any(isinstance(node, (*_FUNCTIONS, exp.Extract, *_TRUNCATED)) for node in statement.walk()):
+    read = (*_FUNCTIONS, exp.Extract, *TRUNCATED, exp.Cast)
+    if not any(isinstance(node, read) or _is_date_part(node) for node in statement.walk()):
         return statement
     made = statement.transform(lambda node: _attribute(node, domain), copy=True)
     assert isinstance(made, exp.Select)
@@ -34,17 +39,26 @@ def with_attributes(statement: exp.Select, domain: Domain) -> exp.Select:
 
 
 def _attribute(node: exp.Expr, domain: Domain) -> exp.Expr:
-    if isinstance(node, _TRUNCATED):
+    if _is_date_part(node):
+        unit, of = node.expressions
+        return _attribute(exp.Extract(this=exp.var(unit.name.upper()), expression=of), domain)
+    if isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE:
+        return _day(node, domain)
+    if isinstance(node, TRUNCATED):
         return _truncated(node, domain)
     part = _FUNCTIONS.get(type(node))
     of = node.this if part is not None else None
     if isinstance(node, exp.Extract):
+        if node.name.upper() == "YEAR":
+            return node
         part, of = _WORDS.get(node.name.upper()), node.expression
     if part is None and not isinstance(node, exp.Extract):
         return node
     shown = node.sql("duckdb")
     if part is None or not isinstance(of, exp.Column):
-        raise InvalidQuery(f"{shown} cannot be asked; hour(t), dayname(t) and month(t) can, where they are declared.")
+        raise InvalidQuery(
+            f"{shown} cannot be asked; year(t), hour(t), dayname(t) and month(t) can, where they are declared."
+        )
     for name, attribute in domain.items():
         if attribute.part == part and (attribute.of or "").lower() == of.name.lower():
             return exp.column(name, quoted=True)
@@ -53,14 +67,27 @@ def _attribute(node: exp.Expr, domain: Domain) -> exp.Expr:
     )
 
 
+def _is_date_part(node: exp.Expr) -> bool:
+    """date_part('year', d), which is EXTRACT(year FROM d)."""
+    named = isinstance(node, exp.Anonymous) and node.name.lower() in ("date_part", "datepart")
+    return named and len(node.expressions) == 2 and node.expressions[0].is_string
+
+
+def _day(node: exp.Cast, domain: Domain) -> exp.Expr:
+    """A date as a date is itself: tools write CAST(date_trunc('month', d) AS DATE)."""
+    if isinstance(node.this, TRUNCATED):
+        return _truncated(node.this, domain)
+    dates = {name.lower() for name, attribute in domain.items() if isinstance(attribute.values, Days)}
+    return node.this if isinstance(node.this, exp.Column) and node.this.name.lower() in dates else node
+
+
 def _truncated(node: exp.Expr, domain: Domain) -> exp.Expr:
-    """date_trunc('month', day) of a column that is declared by month is that column."""
-    unit, of = node.text("unit").lower(), node.this
-    if isinstance(of, exp.Column):
-        name = domain.resolve(of.name)
-        values = domain[name].values
-        if isinstance(values, Days) and values.by == unit:
-            return exp.column(name, quoted=True)
-        by = f"by {values.by}" if isinstance(values, Days) else f"as {domain[name].kind}"
-        raise InvalidQuery(f"{node.sql('duckdb')} cannot be asked: {name} is declared {by}.")
-    raise InvalidQuery(f"{node.sql('duckdb')} cannot be asked; date_trunc takes a unit and a declared column.")
+    """date_trunc('month', d) of a column by month is that column. In a comparison it is a day, the first of a month."""
+    of, parent = node.this, node.parent
+    while isinstance(parent, exp.Paren | exp.Cast):
+        parent = parent.parent
+    if not isinstance(of, exp.Column) or isinstance(parent, _COMPARISONS):
+        return node
+    values = domain[domain.resolve(of.name)].values
+    same = isinstance(values, Days) and values.by == node.text("unit").lower()
+    return exp.column(domain.resolve(of.name), quoted=True) if same else node

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
+from tacit.model.ask import GroupBy
 from tacit.model.clamped import clamped_ends
 from tacit.model.domain import Domain
 from tacit.model.expression import Expression
@@ -25,6 +26,7 @@ class Reading:
     """The domain that a statement is read for, and what has to be said about how it was read."""
 
     domain: Domain
+    groups: Mapping[str, GroupBy] = field(default_factory=dict)  # that a condition on groups may name, by their titles
     notes: list[str] = field(default_factory=list)
     clamped: list[str] = field(default_factory=list)  # beside these, where an answer has several values
     matched: list[int] = field(default_factory=list)

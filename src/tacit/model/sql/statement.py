@@ -15,7 +15,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Aggregate, Sum
 from tacit.model.ask import Ask, Column, Count, Derived, GroupBy, Quantile, Select
 from tacit.model.calculation import Constant, Elsewhere, Given, Kind, Operation, Outer, kinds_of
-from tacit.model.derivation import DerivedColumn, Fold, Folded, FoldKind, attribute_of
+from tacit.model.derivation import DerivedColumn, Fold, Folded, FoldKind, group_at
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Expression
 from tacit.model.query import Query
@@ -155,17 +155,15 @@ class Inner:
 
     def _label(self, group: GroupBy, node: exp.Expr) -> Given:
         for i, known in enumerate(self.groups):
-            if (known.name, known.width) == (group.name, group.width):
+            if (known.name, known.bands) == (group.name, group.bands):
                 return Given(i)
         if self.partial:
             raise InvalidQuery("")
         raise InvalidQuery(f"{text(node)} is not in GROUP BY, and a column stands there or in an aggregate. {ALLOWED}")
 
     def belongs(self, node: exp.Expr) -> Outer | None:
-        names = {(known.title.lower() if known.width is None else ""): known.name for known in self.groups} | {
-            known.name.lower(): known.name for known in self.groups
-        }
-        return belongs(node, names, self.groups, self.read)
+        titled = {name.lower(): known for known in self.groups for name in (known.title, known.name)}
+        return belongs(node, titled, self.groups, self.read)
 
 
 def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None:
@@ -200,7 +198,7 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
     if read.mistakes:
         return None
     plain_count = len(inner.values) == 1 and isinstance(inner.values[0], Count)
-    if not plain_count or any(group.width is not None for group in inner.groups):
+    if not plain_count or any(group.bands is not None for group in inner.groups):
         check_size(inner.groups, read)
     return _put_together(inner, shown, outer)
 
@@ -227,7 +225,7 @@ def _put_together(inner: Inner, shown: list[DerivedColumn], ending: Ending) -> R
         domain,
         tuple(Column(a, titles.get(node, ""), node in named) for a, node in zip(inner.values, nodes, strict=True)),
         tuple(
-            GroupBy(group.name, titles.get(Given(i), group.title), group.width) for i, group in enumerate(inner.groups)
+            GroupBy(group.name, titles.get(Given(i), group.title), group.bands) for i, group in enumerate(inner.groups)
         ),
         notes,
     )
@@ -318,9 +316,9 @@ class Over:
 
     def belongs(self, node: exp.Expr) -> Outer | None:
         columns = range(len(self.source.kinds)) if self.by is None else self.by
-        names = {self.source.titles[i].lower(): name for i in columns if (name := attribute_of(self.source, i))}
+        titled = {self.source.titles[i].lower(): known for i in columns if (known := group_at(self.source, i))}
         groups = [group for select in self.source.selects for group in select.groups]
-        return belongs(node, names, groups, self.read)
+        return belongs(node, titled, groups, self.read)
 
 
 def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) -> Rows | None:

@@ -14,7 +14,7 @@ from tacit.model.derivation import Folded
 from tacit.model.domain import Domain
 from tacit.model.select import GroupBy
 from tacit.model.table import Answers, Listing, Table
-from tacit.serve.postgres.types import BOOL, DATE, FLOAT8, INT8, TEXT, group_type
+from tacit.serve.postgres.types import BOOL, DATE, FLOAT8, INT8, TEXT, band_type, group_type
 
 Row = Sequence[Any]
 
@@ -48,9 +48,10 @@ def places_of(ask: Ask, domain: Domain) -> tuple[ResultColumn, ...]:
 
 def _label(at: int, origin: GroupBy | Outer, domain: Domain) -> ResultColumn:
     if isinstance(origin, GroupBy):
+        if origin.bands is not None:
+            return ResultColumn(True, at, band_type(origin.bands), origin.bands.null)
         attribute = domain[origin.name]
-        type = TEXT if origin.width is not None else group_type(attribute)
-        return ResultColumn(True, at, type, attribute.missing)
+        return ResultColumn(True, at, group_type(attribute), attribute.missing)
     written = set(_written(origin))
     # NULL has no text in an answer, where nobody has written that one.
     missing = "" if None in written and "" not in written else None

@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from tacit.model.attribute import Attribute
+from tacit.model.bands import Bands
 from tacit.model.values import Days, Integers, Listed
 from tacit.serve.postgres.messages import measured
 from tacit.serve.postgres.sqlstate import BAD_VALUE, WireError
@@ -83,6 +84,15 @@ def group_type(attribute: Attribute) -> int:
     if isinstance(values, Integers) and values.width == 1:
         return INT8
     return DATE if isinstance(values, Days) and values.by == "day" else TEXT
+
+
+def band_type(bands: Bands) -> int:
+    """The type of a column of groups that a statement has made: that of their values where these are their labels."""
+    shown = [(value, label) for value, label in zip(bands.values, bands.labels, strict=True) if label != bands.null]
+    if any(str(value) != label for value, label in shown):
+        return TEXT
+    kinds = {type(value) for value, _ in shown}
+    return INT8 if kinds == {int} else DATE if kinds == {dt.date} else TEXT
 
 
 def _listed(attribute: Attribute) -> int:

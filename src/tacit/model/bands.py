@@ -1,0 +1,171 @@
+"""Groups of an attribute's values that a statement groups by, such as wider bins. Public words and arithmetic."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction as Exact
+from itertools import chain, pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.attribute import Attribute
+from tacit.model.values import Days, Integers, Listed, Reals, Value
+
+_WIDTHS_NAMED = 5  # widths that a refusal suggests
+Period = Literal["day", "week", "month", "quarter", "year"]
+# What declared days, months and years can be put together to, and how many days such a period has at most.
+FITTING: dict[str, tuple[Period, ...]] = {
+    "day": ("day", "week", "month", "quarter", "year"),
+    "month": ("month", "quarter", "year"),
+    "year": ("year",),
+}
+_LONGEST: dict[Period, int] = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
+
+
+@dataclass(frozen=True)
+class Bands:
+    """The values of an attribute in groups with labels of their own: each value is in one group, and none is empty.
+
+    said: what it is, in words. parts: the indices of each group's values. values: what each group is compared by; None
+    where a comparison is neither true nor false. end: the value that a further group would have, where the groups lie
+    one after the other; None where they have no order. null: the label of the group that is NULL.
+    """
+
+    said: str
+    parts: tuple[Sequence[int], ...]
+    labels: tuple[str, ...]
+    values: tuple[Value | None, ...]
+    end: Value | None = None
+    null: str | None = None
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each declared value is a group, in their order: only labels differ."""
+        return all(len(part) == 1 and part[0] == i for i, part in enumerate(self.parts))
+
+
+def gathered(put_together: np.ufunc, cells: NDArray[Any], parts: Sequence[Sequence[int]], axis: int) -> NDArray[Any]:
+    """Cells put together along an axis, one for each part."""
+    order = np.fromiter(chain.from_iterable(parts), dtype=np.int64)
+    sizes = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
+    return put_together.reduceat(cells.take(order, axis), np.cumsum(sizes) - sizes, axis=axis)
+
+
+def in_a_row(
+    said: str, attribute: Attribute, cuts: Sequence[int], values: Sequence[Value], end: Value, names: Sequence[str] = ()
+) -> Bands:
+    """Groups of bins, each from one cut to the next. Other and missing values stay alone.
+
+    Without names, groups are called as wider bins are.
+    """
+    assert not isinstance(attribute.values, Listed)
+    ends = [*cuts[1:], attribute.bins]
+    parts = [range(a, b) for a, b in zip(cuts, ends, strict=True)]
+    labels = names or [
+        attribute.label(a) if b == a + 1 else attribute.values.label(attribute.edge(a), attribute.edge(b))
+        for a, b in zip(cuts, ends, strict=True)
+    ]
+    alone = [range(i, i + 1) for i in range(attribute.bins, attribute.size)]
+    return Bands(
+        said,
+        (*parts, *alone),
+        (*labels, *attribute.extras),
+        (*values, *(None for _ in alone)),
+        end,
+        attribute.missing,
+    )
+
+
+def by_width(name: str, attribute: Attribute, width: float) -> Bands:
+    """Wider bins, which start at the multiples of a width."""
+    cuts = _coarse_cuts(attribute, width)
+    if cuts is None:
+        fit = _fitting_widths(attribute)
+        which = f"the widths that fit are {', '.join(f'{w:g}' for w in fit)}" if fit else "no width fits"
+        raise InvalidQuery(
+            f"{name} cannot be grouped by {width:g}: bins that start at its multiples would cut the declared ones; "
+            f"{which}."
+        )
+    step = Exact(str(width))
+    first = math.floor(Exact(str(attribute.edge(0))) / step)
+    starts = [step * (first + k) for k in range(len(cuts) + 1)]
+    values = [int(one) if isinstance(width, int) else float(one) for one in starts]
+    return in_a_row(f"{name} by {width:g}", attribute, cuts, values[:-1], values[-1])
+
+
+def by_period(name: str, attribute: Attribute, period: Period, *, numbered: bool = False) -> Bands:
+    """Weeks, months, quarters or years of a date whose bins fit into them: by their first day, or by their number."""
+    days = attribute.values
+    assert isinstance(days, Days)
+    assert period in FITTING[days.by]
+    begins = [_first_day(days.low, period)]
+    while begins[-1] <= days.high:
+        begins.append(_next(begins[-1], period))
+    cuts = [bisect_left(days.starts, day.toordinal()) for day in begins[:-1]]
+    values = [day.year for day in begins] if numbered else begins
+    names = [] if period == days.by else [str(value) for value in values[:-1]]
+    return in_a_row(f"{name} by {period}", attribute, cuts, values[:-1], values[-1], names)
+
+
+def cuts_period(days: Days, period: Period) -> bool:
+    """Whether the declared range begins or ends within such a period."""
+    after = days.high + dt.timedelta(days=1)
+    return any(_first_day(day, period) != day for day in (days.low, after))
+
+
+def _first_day(day: dt.date, period: Period) -> dt.date:
+    if period in ("day", "week"):
+        return day - dt.timedelta(days=day.weekday() if period == "week" else 0)
+    month = {"month": day.month, "quarter": (day.month - 1) // 3 * 3 + 1}.get(period, 1)
+    return day.replace(month=month, day=1)
+
+
+def _next(begin: dt.date, period: Period) -> dt.date:
+    try:
+        return _first_day(begin + dt.timedelta(days=_LONGEST[period]), period)
+    except OverflowError:  # beyond the last day that there is
+        return dt.date.max
+
+
+def _coarse_cuts(attribute: Attribute, width: float) -> list[int] | None:
+    """The bins at which those of a wider grid start, which has its edges at the multiples of `width`; None: it cuts."""
+    assert not isinstance(attribute.values, Listed)
+    step, starts = Exact(str(width)), attribute.values.starts  # as it was written: three times 0.1 is 0.3
+    first = math.floor(Exact(str(starts[0])) / step) + 1
+    last = math.ceil(Exact(str(attribute.values.end)) / step) - 1
+    if last - first >= attribute.bins:  # more cuts than bins: one of them is no edge
+        return None
+    cuts = [0]
+    for k in range(first, last + 1):
+        point = float(k * step)
+        at = bisect_left(starts, point)
+        if at == len(starts) or starts[at] != point:
+            return None
+        cuts.append(at)
+    return cuts
+
+
+def _fitting_widths(attribute: Attribute) -> list[float]:
+    """A few widths for which every wider bin is a union of declared ones, the narrowest first."""
+    values = attribute.values
+    tried: list[float] = []
+    if isinstance(values, Integers):
+        tried = [values.width * k for k in range(1, min(attribute.bins, 1000) + 1)]
+    elif isinstance(values, Reals):
+        edges = values.edges[:1000]
+        tried = sorted({abs(float(e)) for e in edges if e} | {float(b - a) for a, b in pairwise(edges)})
+    found: list[float] = []
+    for width in tried:
+        cuts = _coarse_cuts(attribute, width)
+        if cuts is not None and len(cuts) > 1:
+            found.append(width)
+        if len(found) == _WIDTHS_NAMED:
+            break
+    return found

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE date_trunc('quarter', visit) IS NULL
+-- expect: no row

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE YEAR(visit) = 2024
+-- expect: all rows
