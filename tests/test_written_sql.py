@@ -13,7 +13,7 @@ import tacit
 from support import once
 from tacit.model.sql import parse
 from tacit.serve.postgres.answer import places_of
-from tacit.serve.postgres.types import DATE, INT8, TEXT
+from tacit.serve.postgres.types import DATE, FLOAT8, INT8, TEXT
 from tacit.session import Session
 
 N = 3_000
@@ -137,22 +137,66 @@ PERIODS = [
 def test_groups_of_days_are_counted_as_by_conditions(tmp_path: Path, mechanism: str) -> None:
     with start(tmp_path, mechanism) as session:
         for period, labels, rows in PERIODS:
-            check_groups(session, period, labels, [rows.format(label) for label in labels])
+            check_groups(session, period, {label: rows.format(label) for label in labels})
 
 
-def check_groups(session: Session, written: str, labels: list[str], rows: list[str]) -> None:
+YOUNG = "CASE WHEN age < 20 THEN 'young' WHEN age < 60 THEN 'middle' ELSE 'old' END"
+CASES = [
+    (YOUNG, {"young": "age < 20", "middle": "age >= 20 AND age < 60", "old": "age >= 60"}),
+    (
+        "CASE WHEN age BETWEEN 20 AND 59 THEN 1 ELSE -1 END",
+        {"-1": "age < 20 OR age >= 60", "1": "age BETWEEN 20 AND 59"},
+    ),
+    ("CASE sex WHEN 'F' THEN 'woman' END", {"woman": "sex = 'F'", "": "sex <> 'F'"}),
+    ("CASE WHEN pay < 20 THEN 'low' ELSE 'rest' END", {"low": "pay < 20", "rest": "pay >= 20 OR pay IS NULL"}),
+    (
+        "CASE WHEN pay < 20 THEN 'low' WHEN pay >= 20 THEN 'high' END",
+        {"low": "pay < 20", "high": "pay >= 20", "": "pay IS NULL"},
+    ),
+    ("IF(YEAR(hired) = 2022, 'then', 'else')", {"then": "YEAR(hired) = 2022", "else": "YEAR(hired) <> 2022"}),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_groups_of_a_case_are_counted_as_by_conditions(tmp_path: Path, mechanism: str) -> None:
+    with start(tmp_path, mechanism) as session:
+        for case, groups in CASES:
+            check_groups(session, case, groups)
+        table = f"SELECT {YOUNG} AS band, sex, COUNT(*) AS n FROM data GROUP BY band, sex"
+        split = session.ask(f"{table} ORDER BY band DESC, sex")
+        assert [labels for labels, _ in split.rows()][:2] == [("old", "F"), ("old", "M")]
+        old = session.ask("SELECT COUNT(*) FROM data WHERE age >= 60 AND sex = 'F'")
+        assert old.cost.atoms == 0
+        assert next(iter(split.rows()))[1] == (old.value,)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_case_in_a_condition_is_the_values_that_it_chooses(tmp_path: Path, mechanism: str) -> None:
+    with start(tmp_path, mechanism) as session:
+        for written, plain in [
+            (f"{YOUNG} = 'middle'", "age BETWEEN 20 AND 59"),
+            (f"{YOUNG} IN ('young', 'old')", "age < 20 OR age >= 60"),
+            ("CASE WHEN pay < 20 THEN 'low' WHEN pay >= 20 THEN 'high' END <> 'low'", "pay >= 20"),
+            ("CASE WHEN pay < 20 THEN 'low' WHEN pay >= 20 THEN 'high' END IS NULL", "pay IS NULL"),
+            ("CASE WHEN age < 20 THEN 1 WHEN age < 60 THEN 3 ELSE 2 END >= 2", "age >= 20"),
+        ]:
+            check_same(session, *(f"SELECT COUNT(*) FROM data WHERE {rows}" for rows in (written, plain)))
+
+
+def check_groups(session: Session, written: str, groups: dict[str, str]) -> None:
     """A table by what is written has these labels, and in each group the values that its rows have by themselves."""
-    statement = f"SELECT {written} AS g, COUNT(*) AS n, AVG(age) FROM data GROUP BY g"
+    values = f"COUNT(*) AS n, AVG({'pay' if 'age' in written else 'age'})"
+    statement = f"SELECT {written} AS g, {values} FROM data GROUP BY g"
     before, foreseen = session.spent.atoms, session.dry_run(statement)
     table = session.ask(statement)
     assert session.spent.atoms - before <= foreseen.cost_at_most.atoms
     spent = session.spent
-    assert [group for (group,), _ in table.rows()] == labels
-    for (_, (count, mean)), condition in zip(table.rows(), rows, strict=True):
-        alone = session.ask(f"SELECT COUNT(*), AVG(age) FROM data WHERE {condition}")
-        assert [(count, mean)] == [values for _, values in alone.rows()], (written, condition)
-    for same in (f"GROUP BY {written}", "GROUP BY 1"):
-        assert told(session.ask(f"SELECT {written} AS g, COUNT(*) AS n, AVG(age) FROM data {same}")) == told(table)
+    assert [group for (group,), _ in table.rows()] == list(groups)
+    for (_, found), rows in zip(table.rows(), groups.values(), strict=True):
+        alone = session.ask(f"SELECT {values} FROM data WHERE {rows}")
+        assert [found] == [one for _, one in alone.rows()], (written, rows)
+    for by in (written, "1"):
+        assert told(session.ask(f"SELECT {written} AS g, {values} FROM data GROUP BY {by}")) == told(table)
     assert session.spent == spent
 
 
@@ -173,6 +217,9 @@ def test_groups_have_the_types_of_their_values_in_postgresql() -> None:
         ("date_trunc('quarter', hired)", DATE),
         ("date_trunc('week', seen)", DATE),
         ("FLOOR(age / 20) * 20", TEXT),
+        ("CASE WHEN age < 20 THEN 'young' END", TEXT),
+        ("CASE WHEN age < 20 THEN 1 END", INT8),
+        ("CASE WHEN age < 20 THEN 1 ELSE 2.5 END", FLOAT8),
     ]:
         column, _ = places_of(parse(f"SELECT {group}, COUNT(*) FROM data GROUP BY 1", DOMAIN), DOMAIN)
         assert (column.label, column.type) == (True, type), group

@@ -50,6 +50,7 @@ STATEMENTS = [
     "SELECT sex, COUNT(*), MEDIAN(age) AS m FROM data GROUP BY sex ORDER BY m",
     "SELECT FLOOR(age / 20) * 20 AS twenties, COUNT(*) FROM data GROUP BY twenties",
     "SELECT sex, COUNT(*) AS n FROM data GROUP BY sex HAVING n > 1000000",
+    "SELECT CASE WHEN age < 20 THEN 'young' ELSE 'old' END AS band, COUNT(*), AVG(pay) FROM data GROUP BY band",
     "SELECT DISTINCT age FROM data",
     "SELECT CASE WHEN COUNT(*) > 10 THEN 'many' ELSE 'few' END AS size, COUNT(*), sex FROM data GROUP BY sex",
     "WITH t AS (SELECT sex, active, COUNT(*) AS n FROM data GROUP BY 1, 2) SELECT MAX(n), sex FROM t GROUP BY sex",

@@ -51,6 +51,7 @@ SAME = [
     "SELECT MEDIAN(age) FROM data",
     "SELECT FLOOR(age / 20) * 20 AS twenties, COUNT(*) FROM data GROUP BY twenties LIMIT 3",
     "SELECT SUM(CASE WHEN sex = 'F' THEN pay ELSE 0 END) AS women FROM data",
+    "SELECT IF(age < 20, 'young', 'old') AS band, COUNT(*) FROM data GROUP BY band HAVING band <> 'young'",
     "SELECT DISTINCT age FROM data",
     "SELECT sex, COUNT(*) AS n, ERROR(n), LOW(n), HIGH(n), CONFIDENCE() FROM data GROUP BY sex",
     "SELECT COUNT(*) FILTER (WHERE active) / COUNT(*) AS share, sex FROM data GROUP BY sex HAVING COUNT(*) > 10",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction as Exact
 from itertools import chain, pairwise
@@ -19,6 +19,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.values import Days, Integers, Listed, Reals, Value
 
 _WIDTHS_NAMED = 5  # widths that a refusal suggests
+_MOST_SAID = 80  # characters of labels, in words
 Period = Literal["day", "week", "month", "quarter", "year"]
 # What declared days, months and years can be put together to, and how many days such a period has at most.
 FITTING: dict[str, tuple[Period, ...]] = {
@@ -81,6 +82,19 @@ def in_a_row(
         end,
         attribute.missing,
     )
+
+
+def by_label(name: str, labelled: Mapping[str | int | float | None, Sequence[int]]) -> Bands:
+    """Values by the labels that they are given, with None for NULL: in the order of the labels, or of their numbers."""
+    some = {label: tuple(part) for label, part in labelled.items() if len(part)}
+    known = [label for label in some if label is not None]
+    known = known if any(isinstance(label, str) for label in known) else sorted(known, key=float)
+    null = ("",) if None in some else ()
+    names = (*map(str, known), *null)
+    said = ", ".join(name or "–" for name in names)
+    said = said if len(said) <= _MOST_SAID else f"{said[:_MOST_SAID]}…"
+    parts = (*(some[label] for label in known), *(some[None] for _ in null))
+    return Bands(f"{name} ({said})", parts, names, (*known, *(None for _ in null)), null=null[0] if null else None)
 
 
 def by_width(name: str, attribute: Attribute, width: float) -> Bands:

@@ -21,7 +21,7 @@ from tacit.model.ask import (
 )
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
-from tacit.model.expression import All, Among, Between, Compare, Expression, Not
+from tacit.model.expression import All, Compare, Expression, Not, OfOne
 from tacit.model.possible import possible
 from tacit.model.query import Query
 
@@ -83,13 +83,13 @@ def _touched(condition: Expression, domain: Domain) -> Iterator[str]:
                 yield from _touched(part, domain)
         case Not(part):
             yield from _touched(part, domain)
-        case Among() | Between() | Compare():
+        case OfOne():
             name, attribute = domain.named(condition.name)
             if attribute.clamp and _at_an_end(condition, attribute):
                 yield name
 
 
-def _at_an_end(condition: Among | Between | Compare, attribute: Attribute) -> bool:
+def _at_an_end(condition: OfOne, attribute: Attribute) -> bool:
     chosen, bins = set(condition.indices(attribute, True)), attribute.bins
     if isinstance(condition, Compare):  # at an end it is met by every value there is, or by none
         return len(chosen) in (0, bins)

@@ -166,7 +166,7 @@ class Derived:
             plain = [isinstance(node, Given) and self.source.kinds[node.index] == "text" for node in given]
             labels = [one.title for one, label in zip(self.shown, plain, strict=True) if label]
             if isinstance(self.source, Select):  # rows are there for groups that are not shown too
-                labels += [group.name for i, group in enumerate(self.source.groups) if Given(i) not in given]
+                labels += [group.said for i, group in enumerate(self.source.groups) if Given(i) not in given]
             values = [said for said, label in zip(self.each(domain), plain, strict=True) if not label]
             text = "; ".join(values or labels) + (f", by {', '.join(labels)}" if labels and values else "")
         if isinstance(self.source, Folded) and self.source.where is not None:

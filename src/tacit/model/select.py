@@ -43,6 +43,10 @@ class GroupBy:
     bands: Bands | None = None
 
     @property
+    def said(self) -> str:
+        return self.name if self.bands is None else self.bands.said
+
+    @property
     def each_value(self) -> bool:
         """Whether the groups are the declared values, whatever their labels."""
         return self.bands is None or self.bands.one_by_one
@@ -134,7 +138,7 @@ class Select:
 
     def summary(self, domain: Domain) -> str:
         """The statement in words, without the notes on how it was read."""
-        by = ", ".join(g.name if g.bands is None else g.bands.said for g in self.groups)
+        by = ", ".join(group.said for group in self.groups)
         counts = len(self.columns) == 1 and isinstance(self.columns[0].value, Count)
         if not self.columns:
             text = f"the declared values of {by}"

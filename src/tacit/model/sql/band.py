@@ -177,7 +177,7 @@ def _place(group: GroupBy, value: Value) -> int:
 
 def _point(group: GroupBy, value: Value) -> Any:
     """A value as the groups have it: a number, a day or a text."""
-    example = _known(_bands(group))[0]
+    example = next(iter(_known(_bands(group))), None)
     if isinstance(example, dt.date):
         try:
             return dt.date.fromisoformat(str(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import fnmatch
 import glob
 import re
@@ -11,10 +12,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
+from tacit.model.ask import GroupBy
+from tacit.model.bands import by_label
 from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not
-from tacit.model.sql.band import Chosen, banded, between, compare, edge_value, equal, missing
-from tacit.model.sql.reading import Reading, column, only, plain_value, start_of, text
-from tacit.model.values import Listed, Value
+from tacit.model.sql.band import Chosen, banded, between, check_cells, compare, edge_value, equal, missing
+from tacit.model.sql.choice import choice
+from tacit.model.sql.reading import Reading, column, only, plain_value, start_of, stripped, text
+from tacit.model.values import MAX_LABEL, Listed, Value
 
 MAX_PATTERN = 100  # characters of a LIKE pattern
 MAX_MATCHED = 1_000_000  # characters of patterns that a statement holds against listed values, in all
@@ -123,7 +127,7 @@ def _of_groups(node: exp.Expr, read: Reading) -> Expression | None:
     """A comparison of groups of a column's values: YEAR(d) = 2022, date_trunc('month', d) IN (…)."""
     if isinstance(node, exp.EQ | exp.NEQ) or type(node) in _COMPARISONS:
         return _group_and_value(node, read)
-    group = banded(node.this, read) if isinstance(node, exp.Between | exp.In | exp.Is) else None
+    group = grouping(node.this, read) if isinstance(node, exp.Between | exp.In | exp.Is) else None
     if group is None:
         return None
     if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
@@ -137,9 +141,9 @@ def _of_groups(node: exp.Expr, read: Reading) -> Expression | None:
 
 def _group_and_value(node: exp.Expr, read: Reading) -> Expression | None:
     value, mirrored = node.expression, False
-    group = banded(node.this, read)
+    group = grouping(node.this, read)
     if group is None:
-        group, value, mirrored = banded(node.expression, read), node.this, True
+        group, value, mirrored = grouping(node.expression, read), node.this, True
     if group is None:
         return None
     if type(node) in _COMPARISONS:
@@ -147,6 +151,57 @@ def _group_and_value(node: exp.Expr, read: Reading) -> Expression | None:
         return compare(group, _MIRRORED[sign] if mirrored else sign, plain_value(value), read)
     same = equal(group, [plain_value(value)], read)
     return same if isinstance(node, exp.EQ) else Not(same)
+
+
+def grouping(node: exp.Expr, read: Reading) -> GroupBy | None:
+    """The column and the groups of its values that an expression is, by its wider bins or a CASE; None for others."""
+    return banded(node, read) or _cased(node, read)
+
+
+def _cased(node: exp.Expr, read: Reading) -> GroupBy | None:
+    """CASE WHEN age < 20 THEN 'young' ELSE 'old' END: a value has the label of the first branch that it meets.
+
+    A comparison with a missing value is not true, so that ELSE has it, as in SQL.
+    """
+    written = choice(node)
+    if written is None:
+        return None
+    labels = [_label(then) for _, then in written.branches]
+    default = None if written.otherwise is None else _label(written.otherwise)
+    if len({isinstance(label, str) for label in (*labels, default) if label is not None}) != 1:
+        raise InvalidQuery(f"{text(node)} is nothing to group by: its labels are texts, or they are numbers.")
+    met = [condition(when, read).truth(read.domain, True) for when, _ in written.branches]
+    names = sorted({name for query in met for name in query.scope})
+    if len(names) != 1:
+        about = " and ".join(names) or "no column"
+        raise InvalidQuery(
+            f"{text(node)} is about {about}, and a CASE to group by is about one column. Ask for each of its groups, "
+            "like COUNT(*) FILTER (WHERE …), or group by the columns themselves."
+        )
+    (name,) = names
+    size = read.domain[name].size
+    check_cells(size)
+    left = list(range(size))
+    found = dict[str | int | float | None, list[int]]()
+    for query, label in zip(met, labels, strict=True):
+        holds = query.table([name], [size])
+        found.setdefault(label, []).extend(i for i in left if holds[i])
+        left = [i for i in left if not holds[i]]
+    found.setdefault(default, []).extend(left)
+    return GroupBy(name, text(node), by_label(name, found))
+
+
+def _label(node: exp.Expr) -> str | int | float | None:
+    """The label of a group as a CASE gives it; None for NULL."""
+    if isinstance(node, exp.Null):
+        return None
+    found = plain_value(stripped(node))
+    if isinstance(found, bool):
+        return str(found).lower()
+    if isinstance(found, str) and not (found.isprintable() and 0 < len(found) <= MAX_LABEL):
+        raise InvalidQuery(f"the label of a group is a text of 1 to {MAX_LABEL} printable characters.")
+    assert not isinstance(found, dt.date)
+    return found
 
 
 def _like(node: exp.Expr, read: Reading) -> Expression:

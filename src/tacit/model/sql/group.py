@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -13,10 +13,11 @@ from tacit.model.ask import GroupBy
 from tacit.model.calculation import Belongs
 from tacit.model.description import describe
 from tacit.model.query import Query
-from tacit.model.sql.band import banded, check_cells
+from tacit.model.sql.band import check_cells
 from tacit.model.sql.calculation import ALLOWED
-from tacit.model.sql.condition import condition
-from tacit.model.sql.reading import Reading, column, only, plain_value, stripped, text
+from tacit.model.sql.choice import choice
+from tacit.model.sql.condition import condition, grouping
+from tacit.model.sql.reading import Reading, column, only, plain_value, text
 
 
 def groups_of(select: exp.Select, read: Reading) -> list[GroupBy]:
@@ -42,10 +43,24 @@ def groups_of(select: exp.Select, read: Reading) -> list[GroupBy]:
 
 def _safe_group(item: exp.Expr, read: Reading) -> GroupBy | None:
     """The group that an item of the select list is; what is wrong with it is said when the item is read."""
+    trial = Reading(read.domain)
     try:
-        return group_of(item.unalias(), item.alias if isinstance(item, exp.Alias) else "", read)
+        found = group_of(item.unalias(), item.alias if isinstance(item, exp.Alias) else "", trial)
     except InvalidQuery:
         return None
+    return None if trial.mistakes else found
+
+
+def group_among(node: exp.Expr, groups: Sequence[GroupBy], read: Reading) -> GroupBy | None:
+    """The group that an expression of the select list is.
+
+    A CASE may be about released values as well, so it is a group only where that is grouped by.
+    """
+    if choice(node) is None:
+        return group_of(node, "", read)
+    found = _safe_group(node, read) if any(group.bands is not None for group in groups) else None
+    known = found is not None and (found.name, found.bands) in [(group.name, group.bands) for group in groups]
+    return found if known else None
 
 
 def _grouped(node: exp.Expr, select: exp.Select, read: Reading) -> GroupBy:
@@ -60,22 +75,17 @@ def _grouped(node: exp.Expr, select: exp.Select, read: Reading) -> GroupBy:
         items = {item.alias.lower(): item.unalias() for item in select.expressions if item.alias}
         node = items.get(alias, node)
         group = group_of(node, alias if alias in items else "", read)
-    if group is None and isinstance(stripped(node), exp.Case | exp.If):
-        raise InvalidQuery(
-            f"{text(node)} is nothing to group by: groups are declared columns, or wider bins of them. Ask for a value "
-            "of each side, like COUNT(*) FILTER (WHERE …), or group by the column itself."
-        )
     if group is None:
         raise InvalidQuery(f"{text(node)} is nothing to group by. {ALLOWED}")
     return group
 
 
 def group_of(node: exp.Expr, alias: str, read: Reading) -> GroupBy | None:
-    """A column to group by, or groups of its values: FLOOR(age / 10) * 10, YEAR(d)."""
+    """A column to group by, or groups of its values: FLOOR(age / 10) * 10, YEAR(d), a CASE."""
     if isinstance(node, exp.Column):
         name = column(node, read)
         return GroupBy(name, alias or name)
-    found = banded(node, read)
+    found = grouping(node, read)
     if found is None or found.bands is None:
         return found
     attribute = read.domain[found.name]

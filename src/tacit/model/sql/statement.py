@@ -23,7 +23,7 @@ from tacit.model.sql.aggregate import aggregate, distinct_values, mean_with_zero
 from tacit.model.sql.calculation import ALLOWED, truth, value
 from tacit.model.sql.condition import checked
 from tacit.model.sql.ending import Ending, ending_of
-from tacit.model.sql.group import belongs, check_size, group_of, groups_of, position
+from tacit.model.sql.group import belongs, check_size, group_among, groups_of, position
 from tacit.model.sql.item import aggregates, asks, title
 from tacit.model.sql.reading import Reading, only, text
 from tacit.model.sql.statistic import statistic
@@ -134,7 +134,7 @@ class Inner:
             return _scalar(node, self.read, self.tables, self.elsewhere)
         if isinstance(node, exp.Column) and not node.args.get("table") and node.name.lower() in self.named:
             return self.named[node.name.lower()]
-        group = group_of(node, "", self.read)
+        group = group_among(node, self.groups, self.read)
         if group is not None:
             return self._label(group, node)
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):

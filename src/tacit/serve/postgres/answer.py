@@ -107,6 +107,8 @@ def _shown(label: str, place: ResultColumn) -> Any:
         return None
     if place.type == INT8:
         return int(label)
+    if place.type == FLOAT8:
+        return float(label)
     if place.type == DATE:
         return dt.date.fromisoformat(label)
     return label == "true" if place.type == BOOL else label

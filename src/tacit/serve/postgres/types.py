@@ -92,7 +92,9 @@ def band_type(bands: Bands) -> int:
     if any(str(value) != label for value, label in shown):
         return TEXT
     kinds = {type(value) for value, _ in shown}
-    return INT8 if kinds == {int} else DATE if kinds == {dt.date} else TEXT
+    if kinds <= {int, float}:
+        return FLOAT8 if float in kinds else INT8
+    return DATE if kinds == {dt.date} else TEXT
 
 
 def _listed(attribute: Attribute) -> int:
