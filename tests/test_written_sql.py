@@ -22,6 +22,7 @@ ROWS = pd.DataFrame(
     {
         "age": RNG.integers(0, 80, N),
         "sex": RNG.choice(["F", "M"], N),
+        "region": np.where(RNG.random(N) < 0.1, None, RNG.choice(["north", "south"], N)),
         "pay": np.where(RNG.random(N) < 0.1, None, RNG.integers(0, 40, N)),
         "hired": pd.Timestamp("2020-03-01") + pd.to_timedelta(RNG.integers(0, 1400, N), unit="D"),
         "seen": np.where(RNG.random(N) < 0.1, None, np.datetime64("2024-01-01") + RNG.integers(0, 60, N)),
@@ -31,6 +32,7 @@ DOMAIN = tacit.Domain(
     {
         "age": tacit.integer(0, 79, width=10),
         "sex": tacit.category(["F", "M"]),
+        "region": tacit.category(["north", "south"], missing="unknown"),
         "pay": tacit.integer(0, 39, width=10, missing="unknown"),
         "hired": tacit.date("2020-03-01", "2023-12-31", by="month"),
         "seen": tacit.date("2024-01-01", "2024-02-29", missing="never"),
@@ -79,6 +81,7 @@ AGGREGATES = [
     ("SUM(CASE WHEN age < 20 THEN 2.5 ELSE 0 END)", "2.5 * COUNT(*) FILTER (WHERE age < 20)"),
     ("AVG(CASE WHEN age < 40 THEN 100 ELSE 0 END)", "100 * COUNT(*) FILTER (WHERE age < 40) / COUNT(*)"),
     ("AVG(CASE WHEN sex = 'F' THEN age ELSE 0 END)", "SUM(age) FILTER (WHERE sex = 'F') / COUNT(*)"),
+    ("SUM(COALESCE(pay, 0))", "SUM(pay)"),
     ("STDDEV(CASE WHEN age < 40 THEN pay END)", "STDDEV(pay) FILTER (WHERE age < 40)"),
     ("MEDIAN(CASE WHEN sex = 'F' THEN age END)", "MEDIAN(age) FILTER (WHERE sex = 'F')"),
 ]
@@ -153,6 +156,8 @@ CASES = [
         "CASE WHEN pay < 20 THEN 'low' WHEN pay >= 20 THEN 'high' END",
         {"low": "pay < 20", "high": "pay >= 20", "": "pay IS NULL"},
     ),
+    ("COALESCE(region, 'none')", {"north": "region = 'north'", "south": "region = 'south'", "none": "region IS NULL"}),
+    ("COALESCE(region, 'south')", {"north": "region = 'north'", "south": "region = 'south' OR region IS NULL"}),
     ("IF(YEAR(hired) = 2022, 'then', 'else')", {"then": "YEAR(hired) = 2022", "else": "YEAR(hired) <> 2022"}),
 ]
 
@@ -178,6 +183,7 @@ def test_a_case_in_a_condition_is_the_values_that_it_chooses(tmp_path: Path, mec
             (f"{YOUNG} IN ('young', 'old')", "age < 20 OR age >= 60"),
             ("CASE WHEN pay < 20 THEN 'low' WHEN pay >= 20 THEN 'high' END <> 'low'", "pay >= 20"),
             ("CASE WHEN pay < 20 THEN 'low' WHEN pay >= 20 THEN 'high' END IS NULL", "pay IS NULL"),
+            ("COALESCE(region, 'none') <> 'north'", "region = 'south' OR region IS NULL"),
             ("CASE WHEN age < 20 THEN 1 WHEN age < 60 THEN 3 ELSE 2 END >= 2", "age >= 20"),
         ]:
             check_same(session, *(f"SELECT COUNT(*) FROM data WHERE {rows}" for rows in (written, plain)))
@@ -223,3 +229,13 @@ def test_groups_have_the_types_of_their_values_in_postgresql() -> None:
     ]:
         column, _ = places_of(parse(f"SELECT {group}, COUNT(*) FROM data GROUP BY 1", DOMAIN), DOMAIN)
         assert (column.label, column.type) == (True, type), group
+
+
+def test_new_names_for_the_declared_values_are_free(tmp_path: Path) -> None:
+    """Where the table of regions is bought, it is known with another label for missing values too."""
+    with start(tmp_path, "direct") as session:
+        bought = [count for _, count in session.ask("SELECT region, COUNT(*) FROM data GROUP BY region").rows()]
+        spent = session.spent
+        named = session.ask("SELECT COALESCE(region, 'none') AS r, COUNT(*) AS n FROM data GROUP BY r")
+        assert list(named.rows()) == list(zip([("north",), ("south",), ("none",)], [(n,) for n in bought], strict=True))
+        assert session.spent == spent

@@ -85,10 +85,9 @@ def in_a_row(
 
 
 def by_label(name: str, labelled: Mapping[str | int | float | None, Sequence[int]]) -> Bands:
-    """Values by the labels that they are given, with None for NULL: in the order of the labels, or of their numbers."""
+    """Values by the labels that they are given, in their order; None is NULL, which comes last."""
     some = {label: tuple(part) for label, part in labelled.items() if len(part)}
     known = [label for label in some if label is not None]
-    known = known if any(isinstance(label, str) for label in known) else sorted(known, key=float)
     null = ("",) if None in some else ()
     names = (*map(str, known), *null)
     said = ", ".join(name or "–" for name in names)

@@ -125,15 +125,15 @@ def _count(inner: exp.Expr, where: Expression, read: Reading) -> Valued | None:
     if isinstance(inner, exp.Star) and only(inner):
         return _counted(where, read)
     if isinstance(inner, exp.Column):
-        return _counted(_both(where, Not(Among(column(inner, read), (None,)))), read)
+        return _counted(_both(where, Not(Among(_counted_column(inner, read), (None,)))), read)
     if isinstance(inner, exp.Literal | exp.Boolean):
         return _counted(where, read)
     return None
 
 
 def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> Valued | None:
-    inner = stripped(node.this)
     mean = isinstance(node, exp.Avg)
+    inner = _without_missing(stripped(node.this), mean=mean)
     if _is_number(inner):
         if mean:
             raise InvalidQuery(f"the mean of {text(inner)} is {text(inner)}; for a share, write ELSE 0.")
@@ -158,6 +158,16 @@ def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> V
         return _part(some, known, read) if mean else _counted(some, read)
     rows = read.bind(where)
     return (Mean(read.domain, name, rows) if mean else Sum(read.domain, name, rows)), 1.0
+
+
+def _without_missing(inner: exp.Expr, *, mean: bool) -> exp.Expr:
+    """What COALESCE(a, 0) is in a sum: a, as missing values add nothing to it. In a mean they count."""
+    column = inner.this if isinstance(inner, exp.Coalesce) and len(inner.expressions) == 1 else None
+    if not isinstance(column, exp.Column) or not _is(inner.expressions[0], 0):
+        return inner
+    if mean:
+        raise InvalidQuery(f"the mean of {text(inner)} is not answered here; write SUM({text(column)}) / COUNT(*).")
+    return column
 
 
 def _spread(node: exp.Expr, where: Expression, read: Reading) -> Valued | None:
@@ -268,6 +278,19 @@ def _both(a: Expression, b: Expression) -> Expression:
     return b if a == All(()) else All((a, b))
 
 
+def _counted_column(node: exp.Expr, read: Reading) -> str:
+    """The column whose values are counted. Often one that is asked for tells persons apart, and is not declared."""
+    try:
+        return column(node, read)
+    except InvalidQuery as refusal:
+        if "did you mean" in refusal.sentence:
+            raise
+        raise InvalidQuery(
+            f"{refusal.sentence} COUNT(*) counts rows, which are persons where each has one row; what tells persons "
+            "apart is not declared."
+        ) from None
+
+
 def distinct_values(node: exp.Distinct, where: Expression, groups: Sequence[GroupBy], read: Reading) -> Folded:
     """How many declared values of an attribute have a row: from the table of the attribute, for each group."""
     inner = stripped(node.expressions[0])
@@ -277,7 +300,7 @@ def distinct_values(node: exp.Distinct, where: Expression, groups: Sequence[Grou
         where = _both(where, condition(met, read))
     if len(node.expressions) != 1 or not only(node, "expressions") or not isinstance(inner, exp.Column):
         raise InvalidQuery("COUNT(DISTINCT …) takes one declared column.")
-    name = column(inner, read)
+    name = _counted_column(inner, read)
     attribute = read.domain[name]
     if name in (group.name for group in groups):
         raise InvalidQuery(f"COUNT(DISTINCT {name}) is 1 or 0 in each group by {name}.")

@@ -17,10 +17,10 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.ask import GroupBy
 from tacit.model.attribute import Attribute
-from tacit.model.bands import FITTING, Bands, by_period, by_width, cuts_period
+from tacit.model.bands import FITTING, Bands, by_label, by_period, by_width, cuts_period
 from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not, OfOne
 from tacit.model.sql.reading import Reading, column, only, plain_value, stripped, text
-from tacit.model.values import Days, Value
+from tacit.model.values import Days, Listed, Value
 
 MAX_CELLS = 2**20  # of a result
 _HOLDS: dict[Comparison, Callable[[Any, Any], bool]] = {
@@ -48,7 +48,7 @@ def banded(node: exp.Expr, read: Reading) -> GroupBy | None:
     node = stripped(node)
     if isinstance(node, exp.Column):
         return None if node.args.get("table") else read.groups.get(node.name.lower())
-    return _by_width(node, read) or _by_period(node, read)
+    return _by_width(node, read) or _by_period(node, read) or _coalesced(node, read)
 
 
 # -- expressions ------------------------------------------------------------------------------------------------------
@@ -103,6 +103,26 @@ def _by_period(node: exp.Expr, read: Reading) -> GroupBy | None:
         read.notes.append(f"{name} takes {attribute.takes}: days before and after are {attribute.other}")
     numbered = not isinstance(node, TRUNCATED)
     return GroupBy(name, text(node), by_period(name, attribute, period, numbered=numbered))
+
+
+def _coalesced(node: exp.Expr, read: Reading) -> GroupBy | None:
+    """COALESCE(region, 'none'): the listed values, with missing ones under another name or at another value."""
+    if not isinstance(node, exp.Coalesce) or not isinstance(node.this, exp.Column) or len(node.expressions) != 1:
+        return None
+    name, value = column(node.this, read), plain_value(node.expressions[0])
+    attribute = read.domain[name]
+    if not isinstance(attribute.values, Listed):
+        raise InvalidQuery(f"{text(node)} is not answered here; missing values are asked for with {name} IS NULL.")
+    check_cells(attribute.size)
+    text_or_number = str if attribute.kind == "boolean" else type(attribute.values.values[0])
+    label = _named(value)
+    if not isinstance(label, text_or_number):
+        raise InvalidQuery(f"{text(node)} is not answered here: {label!r} is no value like those of {name}.")
+    found = dict[str | int | float | None, list[int]]()
+    for i in range(attribute.size):
+        known = attribute.label(i) if text_or_number is str or i >= attribute.bins else attribute.values.values[i]
+        found.setdefault(label if i == attribute.missing_index else known, []).append(i)
+    return GroupBy(name, text(node), by_label(name, found))
 
 
 def check_cells(cells: int) -> None:
@@ -183,9 +203,15 @@ def _point(group: GroupBy, value: Value) -> Any:
             return dt.date.fromisoformat(str(value))
         except ValueError:
             raise InvalidQuery(f"{group.title} takes dates like {example}, the question asks {value!r:.60}.") from None
-    if isinstance(value, bool) or isinstance(value, str) != isinstance(example, str):
+    value = _named(value)
+    if isinstance(value, str) != isinstance(example, str):
         raise _outside(group, value)
     return value
+
+
+def _named(value: Value) -> Value:
+    """A value as labels have it: true and false are texts there."""
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _outside(group: GroupBy, value: Value) -> InvalidQuery:

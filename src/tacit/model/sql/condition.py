@@ -188,6 +188,9 @@ def _cased(node: exp.Expr, read: Reading) -> GroupBy | None:
         found.setdefault(label, []).extend(i for i in left if holds[i])
         left = [i for i in left if not holds[i]]
     found.setdefault(default, []).extend(left)
+    numbers = [label for label in found if isinstance(label, int | float)]
+    if numbers:  # in their own order
+        found = {label: found[label] for label in (*sorted(numbers), None) if label in found}
     return GroupBy(name, text(node), by_label(name, found))
 
 

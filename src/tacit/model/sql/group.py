@@ -54,11 +54,11 @@ def _safe_group(item: exp.Expr, read: Reading) -> GroupBy | None:
 def group_among(node: exp.Expr, groups: Sequence[GroupBy], read: Reading) -> GroupBy | None:
     """The group that an expression of the select list is.
 
-    A CASE may be about released values as well, so it is a group only where that is grouped by.
+    A CASE or a COALESCE may be about released values as well, so it is a group only where that is grouped by.
     """
-    if choice(node) is None:
+    if choice(node) is None and not isinstance(node, exp.Coalesce):
         return group_of(node, "", read)
-    found = _safe_group(node, read) if any(group.bands is not None for group in groups) else None
+    found = _safe_group(node, read) if groups else None
     known = found is not None and (found.name, found.bands) in [(group.name, group.bands) for group in groups]
     return found if known else None
 

@@ -18,6 +18,7 @@ from tacit.model.query import Query
 from tacit.model.values import Value
 
 MOST_SAID = 540  # characters of several mistakes
+_CUT = re.compile(r" cannot be cut (?:at|after) ([^:]+):")  # in the words of `Attribute.cut`
 _PLACE = re.compile(r" \(line \d+, column \d+\)")
 
 
@@ -53,6 +54,7 @@ class Reading:
 
     def refuse(self, sentence: str, at: int | None = None) -> None:
         """Keep a mistake; the same at another place is the same, and what follows from another has no words."""
+        sentence = _with_round(sentence)
         if sentence and _PLACE.sub("", sentence) not in (_PLACE.sub("", known) for known in self.mistakes):
             self.mistakes.append(sentence)
             self.places.append(at)
@@ -73,6 +75,15 @@ class Reading:
                 break
             said += f" ({i}) {one}"
         return f"there are {len(self.mistakes)} mistakes.{said}"
+
+
+def _with_round(sentence: str) -> str:
+    """A refusal to cut a bin, with what a statement can write instead."""
+    cut = _CUT.search(sentence)
+    if cut is None:
+        return sentence
+    value = f"'{cut[1]}'" if cut[1].count("-") == 2 else cut[1]  # a day
+    return f"{sentence} ROUND({value}) takes the nearest."
 
 
 def column(node: exp.Expr, read: Reading) -> str:

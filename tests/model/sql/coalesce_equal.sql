@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE COALESCE(region, 'none') = 'none'
+-- expect: region = unknown

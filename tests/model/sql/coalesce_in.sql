@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE COALESCE(smoker, FALSE) = FALSE
+-- expect: smoker ≠ true
