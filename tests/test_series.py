@@ -68,6 +68,16 @@ def test_a_window_is_the_sum_of_its_blocks(series: Series) -> None:
     assert table.names == ("block",)
 
 
+def test_groups_of_blocks_are_windows(series: Series) -> None:
+    halves = "CASE WHEN block < '2026-02' THEN 'first' ELSE 'rest' END"
+    table = series.ask(f"SELECT {halves} AS half, COUNT(*) {LONG[LONG.index('FROM') :]} GROUP BY half")
+    assert isinstance(table, tacit.Listing)
+    spent = series.status().blocks[0].spent
+    windows = [value(series, f"{LONG} AND block {part} '2026-02'") for part in ("<", ">=")]
+    assert [(*row.labels, *row.values) for row in table.listed] == list(zip(("first", "rest"), windows, strict=True))
+    assert series.status().blocks[0].spent == spent
+
+
 def test_bars_of_a_window_add_like_independent_errors(series: Series) -> None:
     each = [series.block(label).ask(LONG).error for label in series.blocks]
     whole = series.ask(LONG)

@@ -239,3 +239,16 @@ def test_new_names_for_the_declared_values_are_free(tmp_path: Path) -> None:
         named = session.ask("SELECT COALESCE(region, 'none') AS r, COUNT(*) AS n FROM data GROUP BY r")
         assert list(named.rows()) == list(zip([("north",), ("south",), ("none",)], [(n,) for n in bought], strict=True))
         assert session.spent == spent
+
+
+def test_what_was_published_is_read_in_these_words_too(tmp_path: Path) -> None:
+    statements = [
+        f"SELECT {YOUNG} AS band, COUNT(*) AS n FROM data GROUP BY band",
+        "SELECT YEAR(hired) AS y, COUNT(*) AS n FROM data GROUP BY y",
+        "SELECT SUM(CASE WHEN sex = 'F' THEN age ELSE 0 END) FROM data",
+    ]
+    with start(tmp_path, "direct") as session:
+        asked = [told(session.ask(statement)) for statement in statements]
+        tacit.publish(session, tmp_path / "people.jsonl")
+    published = tacit.read(tmp_path / "people.jsonl")
+    assert [told(published.ask(statement)) for statement in statements] == asked

@@ -29,7 +29,7 @@ from tacit.model.query import Query
 from tacit.model.sql.choice import choice
 from tacit.model.sql.condition import condition
 from tacit.model.sql.group import check_size
-from tacit.model.sql.reading import Reading, column, only, plain_value, stripped, text
+from tacit.model.sql.reading import Reading, column, finite, only, plain_value, stripped, text
 
 # fmt: off
 _CONDITIONS = (
@@ -253,9 +253,7 @@ def mean_with_zeros(node: exp.Expr, read: Reading) -> exp.Expr | None:
 
 
 def _times(value: Valued, number: exp.Expr) -> Valued:
-    factor = plain_value(number)
-    assert isinstance(factor, int | float)
-    return value[0], value[1] * factor
+    return value[0], value[1] * finite(plain_value(number))
 
 
 def _is(node: object, number: int) -> bool:

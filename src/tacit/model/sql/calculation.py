@@ -11,7 +11,7 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.calculation import Case, Constant, End, Ending, Kind, Operation, Outer, kind
 from tacit.model.sql.choice import Choice, choice
-from tacit.model.sql.reading import only, plain_value, text
+from tacit.model.sql.reading import finite, only, plain_value, text
 from tacit.model.sql.statistic import FUNCTIONS
 
 MAX_POWER = 8
@@ -112,7 +112,7 @@ def _of_kind(node: exp.Expr, scope: Scope) -> Outer:
         return Constant(None)
     if isinstance(node, exp.Literal):
         found = plain_value(node)
-        return Constant(found if isinstance(found, str) else _finite(found))
+        return Constant(found if isinstance(found, str) else finite(found))
     if type(node) in _ARITHMETIC:
         return Operation(_ARITHMETIC[type(node)], (_number(node.this, scope), _number(node.expression, scope)))
     if type(node) in _FUNCTIONS and only(node, "this"):
@@ -168,12 +168,6 @@ def _bare(node: exp.Expr) -> exp.Expr:
     ):
         node = node.this
     return node
-
-
-def _finite(found: object) -> float:
-    if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) < 1e300:
-        raise InvalidQuery("numbers are below 1e300.")
-    return float(found)
 
 
 def _whole(node: exp.Expr | None, least: int, most: int, words: str) -> int:

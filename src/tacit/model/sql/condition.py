@@ -17,7 +17,7 @@ from tacit.model.bands import by_label
 from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not
 from tacit.model.sql.band import Chosen, banded, between, check_cells, compare, edge_value, equal, missing
 from tacit.model.sql.choice import choice
-from tacit.model.sql.reading import Reading, column, only, plain_value, start_of, stripped, text
+from tacit.model.sql.reading import Reading, column, finite, only, plain_value, start_of, stripped, text
 from tacit.model.values import MAX_LABEL, Listed, Value
 
 MAX_PATTERN = 100  # characters of a LIKE pattern
@@ -203,6 +203,8 @@ def _label(node: exp.Expr) -> str | int | float | None:
         return str(found).lower()
     if isinstance(found, str) and not (found.isprintable() and 0 < len(found) <= MAX_LABEL):
         raise InvalidQuery(f"the label of a group is a text of 1 to {MAX_LABEL} printable characters.")
+    if not isinstance(found, str):
+        finite(found)
     assert not isinstance(found, dt.date)
     return found
 

@@ -117,6 +117,13 @@ def plain_value(node: exp.Expr) -> Value:
     raise InvalidQuery(f"{given[:60]} is not a number that can be read.")
 
 
+def finite(found: object) -> float:
+    """A number that can be worked with."""
+    if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) < 1e300:
+        raise InvalidQuery("numbers are below 1e300.")
+    return float(found)
+
+
 def text(node: exp.Expr) -> str:
     """A piece of the statement for a message."""
     try:
