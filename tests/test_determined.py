@@ -30,7 +30,7 @@ DETERMINED = [
     ("SELECT COUNT(*) FILTER (WHERE a < 5) / COUNT(*) FROM data WHERE a < 3", 1, True),
     ("SELECT AVG(d) * 100 FROM data WHERE d AND sex = 'F'", 100, True),
     ("SELECT MEDIAN(a) + 1 FROM data WHERE a = 5", 6, True),
-    ("SELECT STDDEV(a) FROM data WHERE a = 5", 0, True),
+    ("SELECT STDDEV_POP(a) FROM data WHERE a = 5", 0, True),
     ("SELECT COUNT(*) * 0 FROM data WHERE a = 5", 0, False),
     ("SELECT 0 * COUNT(*) FROM data WHERE sex = 'F'", 0, False),
     ("SELECT SUM(a) * 0 FROM data WHERE sex = 'F'", 0, False),

@@ -252,3 +252,127 @@ def test_what_was_published_is_read_in_these_words_too(tmp_path: Path) -> None:
         tacit.publish(session, tmp_path / "people.jsonl")
     published = tacit.read(tmp_path / "people.jsonl")
     assert [told(published.ask(statement)) for statement in statements] == asked
+
+
+# -- what a review found -----------------------------------------------------------------------------------------------
+
+ODD = pd.DataFrame(
+    {
+        "c": [1, 2, 3, 9, None] * 60,
+        "y": ["2021-02-03", "2021-11-30", "2020-05-05", "2021-06-01", None] * 60,
+        "k": [3, 12, 19, 77, 15] * 60,
+    }
+)
+ODD_DOMAIN = tacit.Domain(
+    {
+        "c": tacit.category([1, 2, 3], other="more", missing="none"),
+        "y": tacit.date("2021-01-01", "2021-12-31", by="month", other="another year", missing="never"),
+        "k": tacit.integer(0, 19, other="large"),
+    }
+)
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Session:
+    data = ODD.assign(y=pd.to_datetime(ODD["y"]))
+    budget = tacit.Budget(epsilon=30.0, delta=1e-9)
+    files = {"ledger": tmp_path / "l.tacit", "anchor": tmp_path / "a"}
+    return tacit.open(data=data, domain=ODD_DOMAIN, budget=budget, mechanism="direct", questions=60, **files)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_labels_that_are_those_of_other_values_stay_where_they_were_given(tmp_path: Path, mechanism: str) -> None:
+    with start(tmp_path, mechanism) as session:
+        swapped = "SELECT CASE WHEN sex = 'M' THEN 'F' ELSE 'M' END AS g, COUNT(*) FROM data GROUP BY g"
+        found = {row[0]: row[1] for row in session.ask(swapped).to_dict()["rows"]}  # type: ignore[union-attr]
+        for sex, label in (("F", "M"), ("M", "F")):
+            plain = session.ask(f"SELECT COUNT(*) FROM data WHERE sex = '{sex}'")
+            assert found[label] == plain.value  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "group", ["COALESCE(region, 'unknown')", "CASE WHEN region IS NULL THEN 'unknown' ELSE 'x' END"]
+)
+def test_a_label_like_that_of_missing_values_is_not_null(tmp_path: Path, group: str) -> None:
+    with start(tmp_path, "direct") as session:
+        grouped = f"SELECT {group} AS g, COUNT(*) FROM data GROUP BY g"
+        kept = session.ask(f"{grouped} HAVING g <> 'north'").to_dict()["rows"]  # type: ignore[union-attr]
+        assert "unknown" in [row[0] for row in kept]
+        assert not session.ask(f"{grouped} HAVING g IS NULL").to_dict()["rows"]  # type: ignore[union-attr]
+
+
+def test_texts_are_not_added_up_and_nothing_is_paid_for_it(tmp_path: Path) -> None:
+    with start(tmp_path, "direct") as session:
+        for fold, inner in (
+            ("MAX(y)", "SELECT YEAR(hired) AS y, COUNT(*) AS n FROM data GROUP BY y"),
+            ("SUM(g)", "SELECT CASE WHEN age < 30 THEN 1 ELSE 2 END AS g, COUNT(*) AS n FROM data GROUP BY g"),
+            ("MAX(sex)", "SELECT sex, COUNT(*) AS n FROM data GROUP BY sex"),
+        ):
+            with pytest.raises(tacit.InvalidQuery, match="where a number is needed"):
+                session.ask(f"SELECT {fold} FROM ({inner}) t")
+        assert session.spent.atoms == 0
+
+
+def test_a_sum_of_rows_that_may_all_be_left_out_may_be_null(tmp_path: Path) -> None:
+    with start(tmp_path, "direct") as session:
+        counts = "SELECT sex, COUNT(*) AS n FROM data GROUP BY sex"
+        most = max(row[1] for row in session.ask(counts).to_dict()["rows"])  # type: ignore[union-attr]
+        summed = f"SUM(n * 0) FILTER (WHERE n > {most - 0.5})"  # the bar of the larger group reaches below that
+        assert session.ask(f"SELECT {summed} FROM ({counts}) t").error is None  # type: ignore[union-attr]
+        here = session.ask(f"SELECT CASE WHEN {summed} IS NULL THEN 1 ELSE 0 END FROM ({counts}) t")
+        assert here.error != 0  # type: ignore[union-attr]
+
+
+def test_what_is_declared_as_other_is_in_no_group_of_the_declared_range(odd: Session) -> None:
+    with odd as session:
+        other = session.ask("SELECT COUNT(*) FROM data WHERE y = 'another year'")
+        for written in ("YEAR(y) <> 2021", "NOT (YEAR(y) = 2021)", "YEAR(y) NOT IN (2021)"):
+            answer = session.ask(f"SELECT COUNT(*) FROM data WHERE {written}")
+            assert (answer.value, answer.cost.atoms) == (other.value, 0)  # type: ignore[union-attr]
+        check_same(
+            session,
+            "SELECT COUNT(*) FROM data WHERE FLOOR(k / 10) * 10 <> 0",
+            "SELECT COUNT(*) FROM data WHERE k >= 10 OR k = 'large'",
+        )
+        banded = session.ask(
+            "SELECT CASE WHEN y < DATE '2021-07-01' THEN 'h1' ELSE 'h2' END AS g, COUNT(*) FROM data GROUP BY g"
+        )
+        assert "no comparison is known" in banded.note  # type: ignore[union-attr]
+        counted = "CASE WHEN k = 'large' THEN 'out' WHEN k < 10 THEN 'low' ELSE 'high' END"
+        sure = session.ask(f"SELECT {counted} AS g, COUNT(*) FROM data GROUP BY g")
+        assert "no comparison is known" not in sure.note  # type: ignore[union-attr]
+
+
+def test_numbers_beside_another_word_are_compared_as_numbers(odd: Session) -> None:
+    with odd as session:
+        check_same(
+            session,
+            "SELECT COUNT(*) FROM data WHERE COALESCE(c, 0) < 2",
+            "SELECT COUNT(*) FROM data WHERE c = 1 OR c IS NULL",
+        )
+        check_same(
+            session,
+            "SELECT COUNT(*) FROM data WHERE NOT (COALESCE(c, 0) < 2)",
+            "SELECT COUNT(*) FROM data WHERE c IN (2, 3)",
+        )
+        for label in ("''", f"'{'x' * 500}'"):
+            with pytest.raises(tacit.InvalidQuery):
+                session.dry_run(f"SELECT COALESCE(y, {label}) AS g, COUNT(*) FROM data GROUP BY g")
+
+
+def test_a_case_of_many_conditions_on_a_wide_column_is_refused_before_it_is_tried() -> None:
+    domain = tacit.Domain({"a": tacit.integer(0, 99_999)})
+    whens = " ".join(f"WHEN a = {i} THEN 'l{i}'" for i in range(200))
+    with pytest.raises(tacit.InvalidQuery, match="tries 200 conditions on 100,000 values"):
+        parse(f"SELECT CASE {whens} ELSE 'x' END AS g, COUNT(*) FROM data GROUP BY g", domain)
+    with pytest.raises(tacit.InvalidQuery, match="is the same for every row"):
+        parse("SELECT CASE WHEN a >= 0 THEN 'all' END AS g, COUNT(*) FROM data GROUP BY g", domain)
+    with pytest.raises(tacit.InvalidQuery, match="below 1e300"):
+        parse("SELECT 1e299 * (1e299 * COUNT(*)) FROM data WHERE a < 5", domain)
+
+
+def test_a_spread_of_one_value_needs_two_rows(odd: Session) -> None:
+    with odd as session:
+        assert "if two rows meet" in session.ask("SELECT STDDEV(k) FROM data WHERE k = 3").note  # type: ignore[union-attr]
+        assert "if a row meets" in session.ask("SELECT VAR_POP(k) FROM data WHERE k = 3").note  # type: ignore[union-attr]
+        assert session.spent.atoms == 0

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.model.calculation import ANY, OPERATIONS, Case, Constant, End, Given, Operation, Outer, Relation, evaluate
-from tacit.model.span import Spans, Texts, Verdicts, around
+from tacit.model.span import Spans, Texts, Verdicts, around, chosen, first_known
 
 COLUMNS, ROWS = 3, 4
 NUMBER = st.integers(-1000, 1000).map(float) | st.floats(-1e6, 1e6) | st.sampled_from([0.0, 0.5, -0.5, 1e-9])
@@ -180,3 +180,14 @@ def test_every_operation_takes_null(name: str) -> None:
     of = (Constant(None),) * max(1, OPERATIONS[name][0].count("{}"))
     found = evaluate(Operation(name, of, 1), relation([Spans.none(ROWS)] * COLUMNS))
     assert np.isnan(found.value).all() if isinstance(found, Spans) else set(found.value) <= {-1, 1}
+
+
+def test_where_the_truth_is_null_no_number_is_shown_as_it() -> None:
+    """A released count below 0 chose the 5, which nothing can choose: it was shown as 5 ± 0."""
+    no = np.array([False])
+    below = Verdicts(np.array([1]), no, ~no, no)
+    found = chosen(below, Spans.known(np.array([5.0])), Spans.none(1))
+    assert found.gone[0]
+    assert np.isnan(found.value[0])
+    known = first_known(found, Spans.none(1))
+    assert np.isnan(known.value[0])

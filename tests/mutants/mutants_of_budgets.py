@@ -293,4 +293,28 @@ BUDGETS = (
         """["0" if no else _text(value, self.kind)""",
         "test_frame.py::test_csv_has_nothing_where_a_value_is_missing_and_days_as_dates",
     ),
+    plant(
+        "labels that are those of other values are taken for these",
+        "a group has the label that the statement gives it",
+        "model/sql/group.py",
+        "    if found.bands.one_by_one and (found",
+        "    if (found",
+        "test_written_sql.py::test_labels_that_are_those_of_other_values_stay_where_they_were_given",
+    ),
+    plant(
+        "a sum that may have no rows exists",
+        "what is exact is the truth",
+        "release/statement.py",
+        '    exists = fold.kind != "sum" or certain.any()  # a sum of no rows is NULL\n',
+        "    exists = True\n",
+        "test_written_sql.py::test_a_sum_of_rows_that_may_all_be_left_out_may_be_null",
+    ),
+    plant(
+        "a number is shown where the truth is NULL",
+        "what is exact is the truth",
+        "model/span.py",
+        "    return _null(found.gone, found)\n\n\ndef chosen_text",
+        "    return found\n\n\ndef chosen_text",
+        "model/test_span.py::test_where_the_truth_is_null_no_number_is_shown_as_it",
+    ),
 )

@@ -22,7 +22,7 @@ from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.factor import MAX_TABLE
 from tacit.model.facts import joined
-from tacit.model.formula import IF_ANY, Figure, Formula, Middles, Weighed, check_unweighted, ratio
+from tacit.model.formula import IF_ANY, IF_TWO, Figure, Formula, Middles, Weighed, check_unweighted, ratio
 from tacit.model.query import Query
 from tacit.model.values import Days
 
@@ -207,7 +207,8 @@ class Variance:
         )
         if not span:
             same = f"every row that meets the condition has the same {self.name}, {middles.low:g}."
-            return Formula((), lambda _, __: Figure(0.0, 0.0), joined((said, IF_ANY)), constant=same)
+            enough = IF_TWO if self.sample else IF_ANY
+            return Formula((), lambda _, __: Figure(0.0, 0.0), joined((said, enough)), constant=same)
         places = middles.weighed(middles.places)
         squares = middles.weighed(np.where(middles.inside, (2 * middles.places - 1) ** 2, 0.0))
 
@@ -287,7 +288,8 @@ class Covariance:
                 same = f"every row that meets the condition has the same {one.name}, {one.low:g}."
                 if self.correlation:
                     raise InvalidQuery(f"{same[:-1]}, which is correlated with nothing.")
-                return Formula((), lambda _, __: Figure(0.0, 0.0), joined((said, IF_ANY)), constant=same)
+                enough = IF_TWO if self.sample else IF_ANY
+                return Formula((), lambda _, __: Figure(0.0, 0.0), joined((said, enough)), constant=same)
         if len(sides[0].values) * len(sides[1].values) > MAX_TABLE:
             raise InvalidQuery(f"{' and '.join(self.names)} have too many values together; the most is {MAX_TABLE:,}.")
         both = [one.known(sides[1 - i]) for i, one in enumerate(sides)]

@@ -36,7 +36,8 @@ class Bands:
 
     said: what it is, in words. parts: the indices of each group's values. values: what each group is compared by; None
     where a comparison is neither true nor false. end: the value that a further group would have, where the groups lie
-    one after the other; None where they have no order. null: the label of the group that is NULL.
+    one after the other; None where they have no order. null: the label of the group that is NULL. whole: whether the
+    declared range begins and ends with a group, so that no value outside it belongs to one of them.
     """
 
     said: str
@@ -45,6 +46,7 @@ class Bands:
     values: tuple[Value | None, ...]
     end: Value | None = None
     null: str | None = None
+    whole: bool = True
 
     @property
     def one_by_one(self) -> bool:
@@ -60,9 +62,15 @@ def gathered(put_together: np.ufunc, cells: NDArray[Any], parts: Sequence[Sequen
 
 
 def in_a_row(
-    said: str, attribute: Attribute, cuts: Sequence[int], values: Sequence[Value], end: Value, names: Sequence[str] = ()
+    said: str,
+    attribute: Attribute,
+    cuts: Sequence[int],
+    values: Sequence[Value],
+    names: Sequence[str] = (),
+    *,
+    whole: bool,
 ) -> Bands:
-    """Groups of bins, each from one cut to the next. Other and missing values stay alone.
+    """Groups of bins, each from one cut to the next, and the value of one more. Other and missing values stay alone.
 
     Without names, groups are called as wider bins are.
     """
@@ -78,9 +86,10 @@ def in_a_row(
         said,
         (*parts, *alone),
         (*labels, *attribute.extras),
-        (*values, *(None for _ in alone)),
-        end,
+        (*values[:-1], *(None for _ in alone)),
+        values[-1],
         attribute.missing,
+        whole,
     )
 
 
@@ -110,7 +119,8 @@ def by_width(name: str, attribute: Attribute, width: float) -> Bands:
     first = math.floor(Exact(str(attribute.edge(0))) / step)
     starts = [step * (first + k) for k in range(len(cuts) + 1)]
     values = [int(one) if isinstance(width, int) else float(one) for one in starts]
-    return in_a_row(f"{name} by {width:g}", attribute, cuts, values[:-1], values[-1])
+    whole = starts[0] == Exact(str(attribute.edge(0))) and starts[-1] == Exact(str(attribute.edge(attribute.bins)))
+    return in_a_row(f"{name} by {width:g}", attribute, cuts, values, whole=whole)
 
 
 def by_period(name: str, attribute: Attribute, period: Period, *, numbered: bool = False) -> Bands:
@@ -124,7 +134,7 @@ def by_period(name: str, attribute: Attribute, period: Period, *, numbered: bool
     cuts = [bisect_left(days.starts, day.toordinal()) for day in begins[:-1]]
     values = [day.year for day in begins] if numbered else begins
     names = [] if period == days.by else [str(value) for value in values[:-1]]
-    return in_a_row(f"{name} by {period}", attribute, cuts, values[:-1], values[-1], names)
+    return in_a_row(f"{name} by {period}", attribute, cuts, values, names, whole=not cuts_period(days, period))
 
 
 def cuts_period(days: Days, period: Period) -> bool:

@@ -24,6 +24,7 @@ from tacit.model.values import Days, Listed
 
 Floats = NDArray[np.float64]
 IF_ANY = "if a row meets the condition, which is not told"  # of what is the same whichever rows do
+IF_TWO = "if two rows meet the condition, which is not told"
 
 
 class Figure(NamedTuple):

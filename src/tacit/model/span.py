@@ -259,6 +259,7 @@ def first_known(*columns: Spans) -> Spans:
         known = _unless(other.bounded, Spans(value, other.low, other.high))
         ends = (np.where(other.gone, next_, end) for next_, end in zip(found[1:], known[1:], strict=True))
         found = Spans(value, *ends)
+        found = _null(found.gone, found)
     return found
 
 
@@ -329,7 +330,8 @@ def chosen(condition: Verdicts, then: Spans, otherwise: Spans) -> Spans:
     )
     # Where one of both is NULL the truth may not exist.
     perhaps = condition.true & fails & (then.gone != otherwise.gone)
-    return _unless(~perhaps, Spans(np.where(condition.value == 1, then.value, otherwise.value), low, high))
+    found = _unless(~perhaps, Spans(np.where(condition.value == 1, then.value, otherwise.value), low, high))
+    return _null(found.gone, found)
 
 
 def chosen_text(condition: Verdicts, then: Texts, otherwise: Texts) -> Texts:

@@ -369,7 +369,9 @@ def _fold(fold: Fold, met: Verdicts, of: Spans | None, chosen: bool) -> tuple[fl
     there = inside & ~np.isnan(of.value)
     low = np.where(certain, of.low, np.where(met.true, np.minimum(of.low, 0.0), 0.0))
     high = np.where(certain, of.high, np.where(met.true, np.maximum(of.high, 0.0), 0.0))
-    value, bounded = math.fsum(of.value[there]) if there.any() else math.nan, np.isfinite([low, high]).all()
+    value = math.fsum(of.value[there]) if there.any() else math.nan
+    exists = fold.kind != "sum" or certain.any()  # a sum of no rows is NULL
+    bounded = exists and np.isfinite([low, high]).all()
     ends = (_summed(low, -math.inf), _summed(high, math.inf)) if bounded else ANY
     if fold.kind == "sum":
         return value, *ends

@@ -253,7 +253,7 @@ def mean_with_zeros(node: exp.Expr, read: Reading) -> exp.Expr | None:
 
 
 def _times(value: Valued, number: exp.Expr) -> Valued:
-    return value[0], value[1] * finite(plain_value(number))
+    return value[0], finite(value[1] * finite(plain_value(number)))
 
 
 def _is(node: object, number: int) -> bool:

@@ -19,8 +19,8 @@ from tacit.model.ask import GroupBy
 from tacit.model.attribute import Attribute
 from tacit.model.bands import FITTING, Bands, by_label, by_period, by_width, cuts_period
 from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not, OfOne
-from tacit.model.sql.reading import Reading, column, only, plain_value, stripped, text
-from tacit.model.values import Days, Listed, Value
+from tacit.model.sql.reading import Reading, column, finite, only, plain_value, stripped, text
+from tacit.model.values import MAX_LABEL, Days, Listed, Value
 
 MAX_CELLS = 2**20  # of a result
 _HOLDS: dict[Comparison, Callable[[Any, Any], bool]] = {
@@ -33,7 +33,7 @@ TRUNCATED = (exp.DateTrunc, exp.TimestampTrunc)
 
 
 @dataclass(frozen=True)
-class Chosen(OfOne):
+class AmongPlaces(OfOne):
     """The attribute's value is among some that were found by their labels; for values in neither list it is unknown."""
 
     met: frozenset[int]
@@ -115,7 +115,7 @@ def _coalesced(node: exp.Expr, read: Reading) -> GroupBy | None:
         raise InvalidQuery(f"{text(node)} is not answered here; missing values are asked for with {name} IS NULL.")
     check_cells(attribute.size)
     text_or_number = str if attribute.kind == "boolean" else type(attribute.values.values[0])
-    label = _named(value)
+    label = checked_label(value)
     if not isinstance(label, text_or_number):
         raise InvalidQuery(f"{text(node)} is not answered here: {label!r} is no value like those of {name}.")
     found = dict[str | int | float | None, list[int]]()
@@ -123,6 +123,17 @@ def _coalesced(node: exp.Expr, read: Reading) -> GroupBy | None:
         known = attribute.label(i) if text_or_number is str or i >= attribute.bins else attribute.values.values[i]
         found.setdefault(label if i == attribute.missing_index else known, []).append(i)
     return GroupBy(name, text(node), by_label(name, found))
+
+
+def checked_label(value: Value) -> str | int | float:
+    """A label of a group that a statement gives it."""
+    found = _named(value)
+    if isinstance(found, str) and not (found.isprintable() and 0 < len(found) <= MAX_LABEL):
+        raise InvalidQuery(f"the label of a group is a text of 1 to {MAX_LABEL} printable characters.")
+    if not isinstance(found, str):
+        finite(found)
+    assert not isinstance(found, dt.date)
+    return found
 
 
 def check_cells(cells: int) -> None:
@@ -150,8 +161,8 @@ def compare(group: GroupBy, sign: Comparison, value: Value, read: Reading) -> Ex
     if isinstance(point, str):
         raise InvalidQuery(f"{group.title} has no order, so {group.title} {sign} {value!r} has no meaning.")
     if bands.end is None:
-        holds = _HOLDS[sign]
-        return _chosen(group, {i for i, one in enumerate(bands.values) if one is not None and holds(one, point)})
+        numbers = {i: one for i, one in enumerate(bands.values) if isinstance(one, int | float)}
+        return _chosen(group, {i for i, one in numbers.items() if _HOLDS[sign](one, point)}, numbers)
     if not values[0] <= point <= bands.end:
         raise _outside(group, value)
     cut = (bisect_left if sign in ("<", ">=") else bisect_right)(values, point)
@@ -171,7 +182,7 @@ def missing(group: GroupBy) -> Expression:
         return Among(group.name, (None,))
     listed = zip(bands.parts, bands.labels, strict=True)
     null = frozenset(i for part, label in listed if label == bands.null for i in part)
-    return Chosen(group.name, null, frozenset(i for part in bands.parts for i in part) - null)
+    return AmongPlaces(group.name, null, frozenset(i for part in bands.parts for i in part) - null)
 
 
 def _bands(group: GroupBy) -> Bands:
@@ -226,15 +237,24 @@ def _rows(group: GroupBy, place: int, read: Reading) -> Expression:
     bands = _bands(group)
     if bands.values[place] is None:
         return Among(group.name, (bands.labels[place],))
+    attribute = read.domain[group.name]
+    if attribute.other_index is not None and bands.whole:  # what lies outside is in none of them
+        return AmongPlaces(
+            group.name, frozenset(bands.parts[place]), _not_missing(attribute) - frozenset(bands.parts[place])
+        )
     return Between(group.name, _edge(group, place, read), _edge(group, place + 1, read), "<")
 
 
-def _chosen(group: GroupBy, places: Collection[int]) -> Chosen:
-    """The rows of some groups; for those of groups without a value it is unknown."""
+def _chosen(group: GroupBy, places: Collection[int], among: Iterable[int] | None = None) -> AmongPlaces:
+    """The rows of some groups; for those of groups without a value, or not among some, it is unknown."""
     bands = _bands(group)
+    known = [i for i, value in enumerate(bands.values) if value is not None] if among is None else among
     met = frozenset(i for place in places for i in bands.parts[place])
-    known = (part for part, value in zip(bands.parts, bands.values, strict=True) if value is not None)
-    return Chosen(group.name, met, frozenset(i for part in known for i in part) - met)
+    return AmongPlaces(group.name, met, frozenset(i for place in known for i in bands.parts[place]) - met)
+
+
+def _not_missing(attribute: Attribute) -> frozenset[int]:
+    return frozenset(range(attribute.size)) - {attribute.missing_index}
 
 
 def _edge(group: GroupBy, place: int, read: Reading) -> Value:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from tacit.errors import InvalidQuery
 from tacit.model.calculation import Case, Constant, End, Ending, Kind, Operation, Outer, kind
-from tacit.model.sql.choice import Choice, choice
+from tacit.model.sql.choice import WrittenCase, choice
 from tacit.model.sql.reading import finite, only, plain_value, text
 from tacit.model.sql.statistic import FUNCTIONS
 
@@ -151,7 +151,7 @@ def _end(what: Ending, node: exp.Anonymous, scope: Scope) -> End:
     return End(what, _number(given[0], scope) if given else None)
 
 
-def _case(node: exp.Expr, written: Choice, scope: Scope) -> Case:
+def _case(node: exp.Expr, written: WrittenCase, scope: Scope) -> Case:
     found = tuple((truth(met, scope), _of_kind(then, scope)) for met, then in written.branches)
     default = written.otherwise
     otherwise = Constant(None) if default is None else _of_kind(default, scope)

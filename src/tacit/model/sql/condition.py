@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import fnmatch
 import glob
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
 
+import numpy as np
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
 from tacit.model.ask import GroupBy
 from tacit.model.bands import by_label
 from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not
-from tacit.model.sql.band import Chosen, banded, between, check_cells, compare, edge_value, equal, missing
+from tacit.model.query import Query
+from tacit.model.sql.band import (
+    AmongPlaces,
+    banded,
+    between,
+    check_cells,
+    checked_label,
+    compare,
+    edge_value,
+    equal,
+    missing,
+)
 from tacit.model.sql.choice import choice
-from tacit.model.sql.reading import Reading, column, finite, only, plain_value, start_of, stripped, text
-from tacit.model.values import MAX_LABEL, Listed, Value
+from tacit.model.sql.reading import Reading, column, only, plain_value, start_of, stripped, text
+from tacit.model.values import Listed, Value
 
 MAX_PATTERN = 100  # characters of a LIKE pattern
 MAX_MATCHED = 1_000_000  # characters of patterns that a statement holds against listed values, in all
+_MOST_TRIED = 2**23  # values that the conditions of a CASE are tried on, one condition after the other
 _COMPARISONS: dict[type[exp.Expr], Comparison] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _MIRRORED: dict[Comparison, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -172,41 +184,46 @@ def _cased(node: exp.Expr, read: Reading) -> GroupBy | None:
         raise InvalidQuery(f"{text(node)} is nothing to group by: its labels are texts, or they are numbers.")
     met = [condition(when, read).truth(read.domain, True) for when, _ in written.branches]
     names = sorted({name for query in met for name in query.scope})
-    if len(names) != 1:
-        about = " and ".join(names) or "no column"
+    if not names:
+        raise InvalidQuery(f"{text(node)} is the same for every row, so there is nothing to group by.")
+    if len(names) > 1:
         raise InvalidQuery(
-            f"{text(node)} is about {about}, and a CASE to group by is about one column. Ask for each of its groups, "
-            "like COUNT(*) FILTER (WHERE …), or group by the columns themselves."
+            f"{text(node)} is about {' and '.join(names)}, and a CASE to group by is about one column. Ask for each of "
+            "its groups, like COUNT(*) FILTER (WHERE …), or group by the columns themselves."
         )
     (name,) = names
-    size = read.domain[name].size
-    check_cells(size)
-    left = list(range(size))
+    attribute = read.domain[name]
+    check_cells(attribute.size)
+    if len(met) * attribute.size > _MOST_TRIED:
+        raise InvalidQuery(f"{text(node):.60} tries {len(met):,} conditions on {attribute.size:,} values, too many.")
+    left = np.ones(attribute.size, dtype=np.bool_)
     found = dict[str | int | float | None, list[int]]()
-    for query, label in zip(met, labels, strict=True):
-        holds = query.table([name], [size])
-        found.setdefault(label, []).extend(i for i in left if holds[i])
-        left = [i for i in left if not holds[i]]
-    found.setdefault(default, []).extend(left)
+    for (when, _), query, label in zip(written.branches, met, labels, strict=True):
+        if attribute.other_index is not None and left[attribute.other_index]:
+            _note_undecided(condition(when, read), query, name, read)
+        holds = left & (query.table([name], [attribute.size]) > 0)
+        found.setdefault(label, []).extend(np.flatnonzero(holds).tolist())
+        left &= ~holds
+    found.setdefault(default, []).extend(np.flatnonzero(left).tolist())
     numbers = [label for label in found if isinstance(label, int | float)]
     if numbers:  # in their own order
         found = {label: found[label] for label in (*sorted(numbers), None) if label in found}
     return GroupBy(name, text(node), by_label(name, found))
 
 
+def _note_undecided(when: Expression, met: Query, name: str, read: Reading) -> None:
+    """Say of values that are declared as other, of which a condition is neither true nor false, that it is not met."""
+    attribute = read.domain[name]
+    tables = [query.table([name], [attribute.size]) for query in (met, when.truth(read.domain, False))]
+    if not any(table[attribute.other_index] for table in tables):
+        note = f"of {name} that is {attribute.other} no comparison is known: it counts as not met"
+        if note not in read.notes:
+            read.notes.append(note)
+
+
 def _label(node: exp.Expr) -> str | int | float | None:
     """The label of a group as a CASE gives it; None for NULL."""
-    if isinstance(node, exp.Null):
-        return None
-    found = plain_value(stripped(node))
-    if isinstance(found, bool):
-        return str(found).lower()
-    if isinstance(found, str) and not (found.isprintable() and 0 < len(found) <= MAX_LABEL):
-        raise InvalidQuery(f"the label of a group is a text of 1 to {MAX_LABEL} printable characters.")
-    if not isinstance(found, str):
-        finite(found)
-    assert not isinstance(found, dt.date)
-    return found
+    return None if isinstance(node, exp.Null) else checked_label(plain_value(stripped(node)))
 
 
 def _like(node: exp.Expr, read: Reading) -> Expression:
@@ -230,7 +247,7 @@ def _like(node: exp.Expr, read: Reading) -> Expression:
     fold = str.lower if isinstance(node, exp.ILike) else str
     wanted, listed = _pattern(fold(pattern), fold(escape)), attribute.values.values
     matched = frozenset(i for i, value in enumerate(listed) if wanted.match(fold(str(value))))
-    found = Chosen(name, matched, frozenset(range(attribute.bins)) - matched)  # other values are not known by text
+    found = AmongPlaces(name, matched, frozenset(range(attribute.bins)) - matched)  # other values are not known by text
     return Not(found) if node.args.get("negate") else found
 
 

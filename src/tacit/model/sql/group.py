@@ -89,7 +89,8 @@ def group_of(node: exp.Expr, alias: str, read: Reading) -> GroupBy | None:
     if found is None or found.bands is None:
         return found
     attribute = read.domain[found.name]
-    if found.bands.labels == tuple(map(attribute.label, range(attribute.size))):  # they are the declared values
+    declared = tuple(map(attribute.label, range(attribute.size)))
+    if found.bands.one_by_one and (found.bands.labels, found.bands.null) == (declared, attribute.missing):
         return GroupBy(found.name, alias or found.name)
     return GroupBy(found.name, alias or found.title, found.bands)
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Aggregate, Sum
 from tacit.model.ask import Ask, Column, Count, Derived, GroupBy, Quantile, Select
-from tacit.model.calculation import Constant, Elsewhere, Given, Kind, Operation, Outer, kinds_of
+from tacit.model.calculation import Constant, Elsewhere, Given, Kind, Operation, Outer, kind, kinds_of
 from tacit.model.derivation import DerivedColumn, Fold, Folded, FoldKind, group_at
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Expression
@@ -312,6 +312,8 @@ class Over:
         if type(node) not in kinds or not only(node, "this"):
             return None
         of = value(node.this, each)
+        if kind(of, each.kinds) != "number":
+            raise InvalidQuery(f"{text(node.this)} is a text, where a number is needed.")
         return Fold(kinds[type(node)], of)
 
     def belongs(self, node: exp.Expr) -> Outer | None:

@@ -93,7 +93,8 @@ def band_type(bands: Bands) -> int:
         return TEXT
     kinds = {type(value) for value, _ in shown}
     if kinds <= {int, float}:
-        return FLOAT8 if float in kinds else INT8
+        long = any(abs(value) >= 2**63 for value, _ in shown if isinstance(value, int))
+        return FLOAT8 if float in kinds else TEXT if long else INT8
     return DATE if kinds == {dt.date} else TEXT
 
 
