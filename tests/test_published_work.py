@@ -41,7 +41,7 @@ def wide(seq: int) -> Line:
     runs = [BINS // 4 + seq, 1000, BINS - BINS // 4 - seq - 1000]
     factors = [{"scope": [name], "shape": [BINS], "unit": 1, "weights": runs} for name in NAMES]
     question = {"complement": False, "factors": factors, "kind": "query"}
-    return told(seq, question, query_key(",".join(map(canonical, factors)), complement=False))
+    return told(seq, question, query_key(",".join(map(canonical, factors)).encode(), complement=False))
 
 
 @pytest.fixture

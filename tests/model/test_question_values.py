@@ -17,7 +17,16 @@ from tacit.errors import InvalidBudget, InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.factor import GRID, Factor, alone_in_digits, alone_in_runs, read_factor, write_weights, written
+from tacit.model.factor import (
+    GRID,
+    Factor,
+    alone_in_digits,
+    alone_in_runs,
+    conditions_in_digits,
+    read_factor,
+    write_weights,
+    written,
+)
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import MAX_ANSWERS, Convolution, Marginal, Product, Tree, check, marginal
@@ -236,6 +245,8 @@ def test_digits_may_stand_alone_where_the_condition_that_they_spell_may() -> Non
             one_spelling = write_weights(factor) == digits
             right = Query((factor,), False).factors[:1] == (factor,) if some_meet_it and one_spelling else None
             assert alone_in_digits(size, digits) is right
+            few = conditions_in_digits(size)
+            assert (few is not None and few.fullmatch(f'"{digits}"') is not None) == (right is not None)
     for digits in ("0", "0F", "0f0", "0f00", " 0", "0f "):  # of another length, or in another spelling
         assert alone_in_digits(8, digits) is None
 

@@ -42,6 +42,7 @@ from tacit.model.factor import Factor as Factor
 from tacit.model.factor import multiply as multiply
 
 MOST_READ = 2**28  # weights of a question that is asked or read, all of its factors together
+_KEYED = tuple(f'tacit query 2\x00{{"complement":{word},"factors":['.encode() for word in ("false", "true"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +164,7 @@ class Query:
     @cached_property
     def key(self) -> str:
         """The identity of the question: a hash of its canonical form as `to_dict` has it, in one spelling."""
-        return query_key(",".join(map(written, self.factors)), complement=self.complement)
+        return query_key(",".join(map(written, self.factors)).encode(), complement=self.complement)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Query) and self.key == other.key
@@ -289,7 +290,6 @@ def _conjunction(factors: list[Factor], *, complement: bool) -> Query:
     return _query((only,), complement)
 
 
-def query_key(factors: str, *, complement: bool) -> str:
+def query_key(factors: bytes, *, complement: bool) -> str:
     """The key of a query, by what is written of its factors, one after the other."""
-    of = "true" if complement else "false"
-    return hashlib.sha256(f'tacit query 2\x00{{"complement":{of},"factors":[{factors}]}}'.encode()).hexdigest()
+    return hashlib.sha256(b"".join((_KEYED[complement], factors, b"]}"))).hexdigest()

@@ -15,7 +15,7 @@ from msgspec.json import Decoder, Encoder, decode
 
 from tacit.errors import TacitError
 from tacit.exact.price import Sensitivity, price
-from tacit.model.factor import alone_in_digits, alone_in_runs
+from tacit.model.factor import alone_in_digits, alone_in_runs, conditions_in_digits
 from tacit.model.noise_law import Noise
 from tacit.model.query import MOST_READ, query_key
 from tacit.model.request import Declared
@@ -76,7 +76,14 @@ class Condition(NamedTuple):
 
     name: str
     size: int  # how many values the attribute has
-    alone: bool  # whether it is in its canonical orientation, where it is the only one
+
+
+class ConditionsOn(NamedTuple):
+    """An attribute, and the digits of all conditions on it where it has few values."""
+
+    name: str
+    size: int
+    digits: re.Pattern[str] | None
 
 
 class CountedBody(NamedTuple):
@@ -111,7 +118,7 @@ class CountJudge:
         self._wide = max(public.domain.sizes.values(), default=0) > _WIDEST
         self._beginnings: dict[str, dict[str, CountedBody]] = {kind: {} for kind in _FORMS}
         self._conditions = dict[str, Condition]()
-        self._attributes = dict[str, tuple[str, int]]()
+        self._attributes = dict[str, ConditionsOn]()
         self._room = _KEPT
 
     def judged(self, lines: Sequence[Line]) -> list[bool]:
@@ -132,17 +139,17 @@ class CountJudge:
         begun = self._beginnings[kind].get(start) or self._beginning(kind, start)
         if begun is None or begun.atoms != line.atoms or _FORMS[kind].ends.fullmatch(end) is None:
             return False
-        before, weights, alone = "", 0, True
+        before, weights = "", 0
         conditions = factors.split(_BETWEEN)
         for text in conditions:
             one = self._conditions.get(text) or self._condition(text)
             if one is None or one[0] <= before:
                 return False
-            before, size, alone = one  # at once: names are read at thrice the price, and there are many of them
+            before, size = one  # at once: names are read at thrice the price, and there are many of them
             weights += size
-        if (len(conditions) == 1 and not alone) or (self._wide and not self._readable(line, weights)):
+        if (len(conditions) == 1 and not self._alone(factors)) or (self._wide and not self._readable(line, weights)):
             return False
-        return line.key == query_key(f'{{"scope":["{factors}}}', complement=begun.complement)
+        return line.key == query_key(f'{{"scope":["{factors}}}'.encode(), complement=begun.complement)
 
     def _readable(self, line: Line, weights: int) -> bool:
         """Whether a question with so many weights can be read again, which is counted: a report reads all of them.
@@ -186,23 +193,28 @@ class CountJudge:
         attribute = self._attributes.get(about) or self._attribute(about)
         if attribute is None or len(weights) > _DIGITS:
             return None
-        size, alone = attribute[1], None
-        if weights[:1] == weights[-1:] == '"':
-            alone = alone_in_digits(size, weights[1:-1])
-        elif _RUNS.fullmatch(weights):
-            alone = alone_in_runs(size, decode(weights))
-        if alone is None:
+        name, size, digits = attribute
+        if (digits is None or digits.fullmatch(weights) is None) and self._alone(text) is None:
             return None
         self._remember(len(text))
-        self._conditions[text] = one = Condition(*attribute, alone)
+        self._conditions[text] = one = Condition(name, size)
         return one
 
-    def _attribute(self, text: str) -> tuple[str, int] | None:
-        """The attribute of a condition and how many values it has, by what is written before its weights."""
+    def _alone(self, text: str) -> bool | None:
+        """Whether a condition may stand by itself: in its canonical orientation it may. None of what is none."""
+        about, _, weights = text.rpartition(_WEIGHTS)
+        size = self._attributes[about].size
+        if weights[:1] == weights[-1:] == '"':
+            return alone_in_digits(size, weights[1:-1])
+        return alone_in_runs(size, decode(weights)) if _RUNS.fullmatch(weights) else None
+
+    def _attribute(self, text: str) -> ConditionsOn | None:
+        """The attribute of a condition, by what is written before its weights."""
         found = _NAMED.fullmatch(text)
         if found is None or self._public.domain.sizes.get(found[1]) != int(found[2]):
             return None
-        self._attributes[text] = attribute = found[1], int(found[2])
+        size = int(found[2])
+        self._attributes[text] = attribute = ConditionsOn(found[1], size, conditions_in_digits(size))
         return attribute
 
     def _remember(self, size: int) -> None:
