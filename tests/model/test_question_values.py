@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import pickle
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -246,7 +247,7 @@ def test_digits_may_stand_alone_where_the_condition_that_they_spell_may() -> Non
             right = Query((factor,), False).factors[:1] == (factor,) if some_meet_it and one_spelling else None
             assert alone_in_digits(size, digits) is right
             few = conditions_in_digits(size)
-            assert (few is not None and few.fullmatch(f'"{digits}"') is not None) == (right is not None)
+            assert (few is not None and re.fullmatch(few, f'"{digits}"') is not None) == (right is not None)
     for digits in ("0", "0F", "0f0", "0f00", " 0", "0f "):  # of another length, or in another spelling
         assert alone_in_digits(8, digits) is None
 

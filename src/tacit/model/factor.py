@@ -238,11 +238,10 @@ def _about(scope: tuple[str, ...], shape: tuple[int, ...], unit: int) -> str:
     return f'{form[:-1]},"weights":'
 
 
-@lru_cache(maxsize=_WIDE)
-def conditions_in_digits(size: int) -> re.Pattern[str] | None:
-    """The digits, in quotes, of all conditions on so few values that some meet and others do not; None of more values.
+def conditions_in_digits(size: int) -> str | None:
+    """A pattern of the digits, in quotes, of all conditions on so few values that some meet and others do not.
 
-    For readers of many questions: `alone_in_digits` takes three times as long.
+    None of one value, or of so many that some are written in runs.
     """
     if not 1 < size < _WIDE:
         return None
@@ -250,7 +249,7 @@ def conditions_in_digits(size: int) -> re.Pattern[str] | None:
     spare = 4 * digits - size
     every = format((1 << size) - 1 << spare, f"0{digits}x")
     last = {0: "[0-9a-f]", 1: "[02468ace]", 2: "[048c]", 3: "[08]"}[spare % 4] + "0" * (spare // 4)
-    return re.compile(f'"(?!0+"|{every}")[0-9a-f]{{{digits - 1 - spare // 4}}}{last}"')
+    return f'"(?!0+"|{every}")[0-9a-f]{{{digits - 1 - spare // 4}}}{last}"'
 
 
 def alone_in_digits(size: int, digits: str) -> bool | None:

@@ -7,7 +7,7 @@ right, and says what is wrong with it. So everything here may be narrower than t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import MsgspecError, Struct
@@ -78,14 +78,6 @@ class Condition(NamedTuple):
     size: int  # how many values the attribute has
 
 
-class ConditionsOn(NamedTuple):
-    """An attribute, and the digits of all conditions on it where it has few values."""
-
-    name: str
-    size: int
-    digits: re.Pattern[str] | None
-
-
 class CountedBody(NamedTuple):
     """What a body says before its conditions: whether its question is a complement, and what it costs."""
 
@@ -118,7 +110,8 @@ class CountJudge:
         self._wide = max(public.domain.sizes.values(), default=0) > _WIDEST
         self._beginnings: dict[str, dict[str, CountedBody]] = {kind: {} for kind in _FORMS}
         self._conditions = dict[str, Condition]()
-        self._attributes = dict[str, ConditionsOn]()
+        self._attributes = dict[str, tuple[str, int]]()
+        self._narrow = _conjunctions(public.domain.sizes)
         self._room = _KEPT
 
     def judged(self, lines: Sequence[Line]) -> list[bool]:
@@ -139,17 +132,22 @@ class CountJudge:
         begun = self._beginnings[kind].get(start) or self._beginning(kind, start)
         if begun is None or begun.atoms != line.atoms or _FORMS[kind].ends.fullmatch(end) is None:
             return False
+        if self._narrow(factors) is None and not self._conjunction(line, factors):
+            return False
+        if _BETWEEN not in factors and not self._alone(factors):
+            return False
+        return line.key == query_key(f'{{"scope":["{factors}}}'.encode(), complement=begun.complement)
+
+    def _conjunction(self, line: Line, factors: str) -> bool:
+        """Whether these are conditions on different attributes, in the order of their names, and can be read again."""
         before, weights = "", 0
-        conditions = factors.split(_BETWEEN)
-        for text in conditions:
+        for text in factors.split(_BETWEEN):
             one = self._conditions.get(text) or self._condition(text)
             if one is None or one[0] <= before:
                 return False
             before, size = one  # at once: names are read at thrice the price, and there are many of them
             weights += size
-        if (len(conditions) == 1 and not self._alone(factors)) or (self._wide and not self._readable(line, weights)):
-            return False
-        return line.key == query_key(f'{{"scope":["{factors}}}'.encode(), complement=begun.complement)
+        return not self._wide or self._readable(line, weights)
 
     def _readable(self, line: Line, weights: int) -> bool:
         """Whether a question with so many weights can be read again, which is counted: a report reads all of them.
@@ -189,32 +187,28 @@ class CountJudge:
 
     def _condition(self, text: str) -> Condition | None:
         """A factor, if it is a condition on one attribute of the domain, in its one spelling and in few characters."""
-        about, _, weights = text.rpartition(_WEIGHTS)
-        attribute = self._attributes.get(about) or self._attribute(about)
-        if attribute is None or len(weights) > _DIGITS:
-            return None
-        name, size, digits = attribute
-        if (digits is None or digits.fullmatch(weights) is None) and self._alone(text) is None:
+        if self._alone(text) is None:
             return None
         self._remember(len(text))
-        self._conditions[text] = one = Condition(name, size)
+        self._conditions[text] = one = Condition(*self._attributes[text.rpartition(_WEIGHTS)[0]])
         return one
 
     def _alone(self, text: str) -> bool | None:
         """Whether a condition may stand by itself: in its canonical orientation it may. None of what is none."""
         about, _, weights = text.rpartition(_WEIGHTS)
-        size = self._attributes[about].size
+        attribute = self._attributes.get(about) or self._attribute(about)
+        if attribute is None or len(weights) > _DIGITS:
+            return None
         if weights[:1] == weights[-1:] == '"':
-            return alone_in_digits(size, weights[1:-1])
-        return alone_in_runs(size, decode(weights)) if _RUNS.fullmatch(weights) else None
+            return alone_in_digits(attribute[1], weights[1:-1])
+        return alone_in_runs(attribute[1], decode(weights)) if _RUNS.fullmatch(weights) else None
 
-    def _attribute(self, text: str) -> ConditionsOn | None:
-        """The attribute of a condition, by what is written before its weights."""
+    def _attribute(self, text: str) -> tuple[str, int] | None:
+        """The attribute of a condition and how many values it has, by what is written before its weights."""
         found = _NAMED.fullmatch(text)
         if found is None or self._public.domain.sizes.get(found[1]) != int(found[2]):
             return None
-        size = int(found[2])
-        self._attributes[text] = attribute = ConditionsOn(found[1], size, conditions_in_digits(size))
+        self._attributes[text] = attribute = found[1], int(found[2])
         return attribute
 
     def _remember(self, size: int) -> None:
@@ -235,6 +229,16 @@ class CountJudge:
             return price(Noise(kind, scale), moves, 1, self._public.total.measure).atoms  # type: ignore[arg-type]
         except (ValueError, TacitError):
             return None
+
+
+def _conjunctions(sizes: Mapping[str, int]) -> Callable[[str], object]:
+    """Matches all conjunctions of conditions on attributes with few values, at a third of what each by itself takes."""
+    some = {name: digits for name in sorted(sizes) if (digits := conditions_in_digits(sizes[name])) is not None}
+    plain = [name for name in some if _NAMED.fullmatch(f'{name}"],"shape":[1],"unit":1')]
+    each = [f'{re.escape(name)}"\\],"shape":\\[{sizes[name]}\\],"unit":1,"weights":{some[name]}' for name in plain]
+    between = re.escape(_BETWEEN)
+    # Each may be left out, and none stands first behind what stands between two.
+    return re.compile("".join(f"(?:(?:^|(?<!^){between}){one})?" for one in each) or "(?!)").fullmatch
 
 
 def _plain(text: str) -> bool:
