@@ -358,6 +358,8 @@ def test_a_data_set_is_called_like_its_file_and_that_of_every_draft_like_its_led
     config = write_config(tmp_path, "people")
     (tmp_path / "tacit.toml").write_text(config.read_text().replace('"people.tacit"', '"Wards.tacit"'))
     assert list(run._names([config, tmp_path / "tacit.toml"])) == ["people", "wards"]
+    (tmp_path / "tacit.toml").write_text(config.read_text().replace('"people.tacit"', '"Wards of 2024.tacit"'))
+    assert list(run._names([tmp_path / "tacit.toml"])) == ["tacit"]  # a blank is in no name
     (tmp_path / "tacit.toml").write_text(config.read_text())
     with pytest.raises(ConfigError, match="two configurations have the same name"):
         run._names([config, tmp_path / "tacit.toml"])

@@ -94,20 +94,23 @@ class Sought:
         """The share of the rows that is left outside at either end: so many that an end is no noise."""
         return min(0.25, max(TRIMMED, ABOVE_NOISE * counts.half_width / max(float(counts.prefixes[-1]), 1.0)))
 
+    def _first_and_last(self, counts: Distribution) -> tuple[int, int]:
+        """The cells of the grid that the bounds begin and end with."""
+        ends = self.ends(counts)
+        return counts.quantile(ends).bin, counts.quantile(1 - ends).bin
+
     def outside(self, counts: Distribution) -> str:
         """How many rows the bounds leave outside, about, in words."""
-        prefixes, ends = counts.prefixes, self.ends(counts)
-        first, last = counts.quantile(ends).bin, counts.quantile(1 - ends).bin
+        prefixes, (first, last) = counts.prefixes, self._first_and_last(counts)
         inside = max(float(prefixes[-1]), 1.0)
         shares = float(prefixes[first]), float(prefixes[-1] - prefixes[last + 1]), counts.half_width
         below, above, sure = (f"{100 * min(max(share / inside, 0.0), 1.0):.2g} %" for share in shares)
-        return f"about {below} of the rows lie below these bounds and {above} above (each ± {sure}, 95 %)"
+        return f"about {below} of the rows with a value lie below these bounds and {above} above (each ± {sure}, 95 %)"
 
     def from_counts(self, counts: Distribution) -> dict[str, Any]:
         """The attribute's table, with bounds that nearly all rows lie within, and bins."""
         axis, prefixes = counts.attribute, counts.prefixes
-        inside, ends = max(float(prefixes[-1]), 1.0), self.ends(counts)
-        first, last = counts.quantile(ends).bin, counts.quantile(1 - ends).bin
+        inside, (first, last) = max(float(prefixes[-1]), 1.0), self._first_and_last(counts)
         low, high = axis.edge(first), axis.edge(last + 1)
         more = {"clamp": True, "missing": self.missing}
         if self.kind == "integer":

@@ -59,8 +59,8 @@ def serve(
 ) -> None:
     """Serve data sets over HTTP until interrupted or terminated; what is queued then is finished.
 
-    configs: configuration files; a data set is called like its file without the ending, or as the mapping says, which
-        may also have what `tacit.config.read_config` gives.
+    configs: configuration files; a data set is called like its file without the ending (that of a tacit.toml like its
+        ledger), or as the mapping says, which may also have what `tacit.config.read_config` gives.
     host, port: where to listen. Beyond this machine TLS is needed, or `insecure`. Port 0 takes any free one.
     keys: the file of keys, see `make_key`; by default `tacit.keys` beside the first configuration.
     tls_cert, tls_key: PEM files; with them the server speaks TLS.
@@ -307,12 +307,17 @@ def _names(configs: Sequence[str | Path] | Mapping[str, str | Path | Config]) ->
 
 
 def _name(config: Path) -> str:
-    """A data set is called like its configuration; one that is called as `tacit init` calls all, like its ledger."""
+    """A data set is called like its configuration; one that is called as `tacit init` calls all, like its ledger.
+
+    Where that is no name for a data set, such as one with a blank, it stays `tacit`.
+    """
     if config.name != "tacit.toml":
         return config.stem.lower()
     from tacit.config import read_config
+    from tacit.serve.served_data import NAME
 
-    return read_config(config).ledger.stem.lower()
+    ledger = read_config(config).ledger.stem.lower()
+    return ledger if NAME.fullmatch(ledger) else config.stem
 
 
 def _shown(listening: socket.socket) -> str:

@@ -182,7 +182,8 @@ def _cased(node: exp.Expr, read: Reading) -> GroupBy | None:
     default = None if written.otherwise is None else _label(written.otherwise)
     if len({isinstance(label, str) for label in (*labels, default) if label is not None}) != 1:
         raise InvalidQuery(f"{text(node)} is nothing to group by: its labels are texts, or they are numbers.")
-    met = [condition(when, read).truth(read.domain, True) for when, _ in written.branches]
+    tried = [condition(when, read) for when, _ in written.branches]
+    met = [one.truth(read.domain, True) for one in tried]
     names = sorted({name for query in met for name in query.scope})
     if not names:
         raise InvalidQuery(f"{text(node)} is the same for every row, so there is nothing to group by.")
@@ -198,9 +199,9 @@ def _cased(node: exp.Expr, read: Reading) -> GroupBy | None:
         raise InvalidQuery(f"{text(node):.60} tries {len(met):,} conditions on {attribute.size:,} values, too many.")
     left = np.ones(attribute.size, dtype=np.bool_)
     found = dict[str | int | float | None, list[int]]()
-    for (when, _), query, label in zip(written.branches, met, labels, strict=True):
+    for one, query, label in zip(tried, met, labels, strict=True):
         if attribute.other_index is not None and left[attribute.other_index]:
-            _note_undecided(condition(when, read), query, name, read)
+            _note_undecided(one, query, name, read)
         holds = left & (query.table([name], [attribute.size]) > 0)
         found.setdefault(label, []).extend(np.flatnonzero(holds).tolist())
         left &= ~holds
