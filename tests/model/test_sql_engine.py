@@ -603,10 +603,9 @@ def _read(text: str) -> None:
     refused = "nothing was refused"
     try:
         asked = parse(text, DOMAIN)
-        values, _ = asked_for(asked)
-        # of no rows, or of one value
-        certain = Fraction | Mean | Quantile | Sum | Variance
-        assert parts(asked, SETTING) or all(isinstance(value, certain) for value in values)
+        if not parts(asked, SETTING):  # of no rows, of one value, or of all by all
+            answer = combine(asked, {}, SETTING)
+            assert [bar.about for bar in answer.facts.bars] == [EXACT]
         assert asked.words(DOMAIN)
     except InvalidQuery as refusal:  # what is asked has no meaning, like a mean of nobody
         refused = refusal.sentence

@@ -37,6 +37,7 @@ _CONDITIONS = (
     exp.And, exp.Or, exp.Not, exp.Like, exp.ILike, exp.Escape,
 )
 # fmt: on
+_ONE_COLUMN = "COUNT(DISTINCT …) takes one declared column."
 _EXTREMES = (exp.Min, exp.Max)
 # Functions that leave out NULL: of a CASE without ELSE they are those of the rows that meet its condition.
 _OF_KNOWN = (
@@ -291,13 +292,15 @@ def _counted_column(node: exp.Expr, read: Reading) -> str:
 
 def distinct_values(node: exp.Distinct, where: Expression, groups: Sequence[GroupBy], read: Reading) -> Folded:
     """How many declared values of an attribute have a row: from the table of the attribute, for each group."""
+    if len(node.expressions) != 1 or not only(node, "expressions"):
+        raise InvalidQuery(_ONE_COLUMN)
     inner = stripped(node.expressions[0])
     some = choice(inner)
     if some is not None and len(some.branches) == 1 and some.otherwise is None:  # CASE WHEN c THEN a END
         ((met, inner),) = some.branches
         where = _both(where, condition(met, read))
-    if len(node.expressions) != 1 or not only(node, "expressions") or not isinstance(inner, exp.Column):
-        raise InvalidQuery("COUNT(DISTINCT …) takes one declared column.")
+    if not isinstance(inner, exp.Column):
+        raise InvalidQuery(_ONE_COLUMN)
     name = _counted_column(inner, read)
     attribute = read.domain[name]
     if name in (group.name for group in groups):

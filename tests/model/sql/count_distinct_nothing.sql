@@ -1,0 +1,2 @@
+SELECT COUNT(DISTINCT) FROM data
+-- expect: refused: COUNT(DISTINCT …) takes one declared column.
