@@ -20,7 +20,7 @@ import pytest
 from support import calls
 from tacit.errors import InvalidQuery
 from tacit.model.answer import Answer, QuantileAnswer
-from tacit.model.ask import Ask, Count, Crosstab, Derived, Fraction, GroupBy, Mean, Quantile, Select, Sum, Variance
+from tacit.model.ask import Ask, Count, Crosstab, Derived, GroupBy, Mean, Quantile, Select, Sum
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.budget import Loss
 from tacit.model.calculation import Given
