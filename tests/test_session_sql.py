@@ -286,17 +286,54 @@ def test_what_is_refused_costs_nothing_also_in_the_middle_of_a_statement(tmp_pat
         assert session.spent.atoms == 0
 
 
-def test_an_exhausted_budget_in_the_middle_says_what_stays_spent(tmp_path: Path) -> None:
-    both = "SELECT COUNT(*) FILTER (WHERE sex = 'F'), {} FROM data"
+# Two purchases each, of which a budget for one question has the first.
+TOO_DEAR = [
+    "SELECT COUNT(*), MEDIAN(age) FROM data WHERE sex = 'F'",
+    "SELECT MEDIAN(age), COUNT(*) FROM data WHERE sex = 'F' AND smoker",
+    "SELECT COUNT(*) FILTER (WHERE sex = 'F'), AVG(age) FROM data",
+    "SELECT MEDIAN(age) FILTER (WHERE sex = 'F'), MEDIAN(age) FILTER (WHERE sex = 'M') FROM data",
+    # A table of some ages, and all ranges of them.
+    "SELECT MEDIAN(age) FILTER (WHERE age >= 20 AND age < 60), AVG(age) FROM data",
+    "SELECT sex, COUNT(*), MEDIAN(age) FROM data WHERE smoker GROUP BY sex",
+    "SELECT COUNT(*) FILTER (WHERE sex = 'F'), COUNT(*) FILTER (WHERE smoker) FROM data",
+]
+
+
+@pytest.mark.parametrize("statement", TOO_DEAR)
+def test_too_little_for_a_part_of_a_statement_refuses_all_of_it(tmp_path: Path, statement: str) -> None:
     with start(tmp_path, questions=1) as session:
-        # Two counts are one purchase, which is refused as a whole.
+        price = session.dry_run(statement)
+        assert not price.known
+        assert not price.cost_at_most <= session.left
+        assert price.why.endswith("for more than is left, 100 %: it is refused")
         with pytest.raises(BudgetExhausted, match=r"Nothing was spent\.$"):
-            session.ask(both.format("COUNT(*) FILTER (WHERE smoker)"))
+            session.ask(statement)
         assert session.spent.atoms == 0
-        # The release of all ages is another purchase, after the count.
-        with pytest.raises(BudgetExhausted, match="What was paid for before that stays spent"):
-            session.ask(both.format("AVG(age)"))
-        assert session.spent.atoms > 0
+
+
+def test_what_a_part_of_a_statement_tells_is_not_counted_as_missing(tmp_path: Path) -> None:
+    """Of two parts a budget for one question has both where the second is the complement of the first, or follows."""
+    with start(tmp_path, questions=1) as session:
+        both = "SELECT COUNT(*) FILTER (WHERE sex = 'F'), COUNT(*) FILTER (WHERE sex = 'M') FROM data"
+        assert "refused" not in session.dry_run(both).why
+        texts = "SELECT COUNT(*) FROM data WHERE sex = 'F'", "SELECT sex, COUNT(*) FROM data GROUP BY sex"
+        count, table = session.answer_many([session.question(text) for text in texts])
+        assert (bool(count.cost.atoms), table.cost.atoms) == (True, 0)
+    (tmp_path / "ranges").mkdir()
+    with start(tmp_path / "ranges", questions=1) as session:
+        # The release of all ages costs a tenth, and tells how many are young; by itself that would cost all.
+        young = "SELECT AVG(age), COUNT(*) FILTER (WHERE age < 30) FROM data"
+        assert "refused" not in session.dry_run(young).why
+        assert session.ask(young).cost == session.spent
+
+
+def test_a_single_question_that_costs_more_than_is_left_says_so_before(tmp_path: Path) -> None:
+    with start(tmp_path, questions=1) as session:
+        session.quantile("age", 0.5)  # a release of its ranges, for a tenth of the budget
+        price = session.dry_run("SELECT COUNT(*) FROM data WHERE sex = 'F'")
+        assert price.why == "1 new question to buy, for more than is left, 90 %: it is refused"
+        with pytest.raises(BudgetExhausted, match=r"Nothing was spent\.$"):
+            session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")
 
 
 def test_a_table_that_is_priced_as_known_costs_nothing(tmp_path: Path) -> None:

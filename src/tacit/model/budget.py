@@ -93,12 +93,16 @@ def percent_of(part: Loss, total: Loss) -> str:
     ('4 %', '0.0126 %')
     >>> percent_of(Loss("rho", 242), Loss("rho", 7))
     '3,457 %'
+    >>> percent_of(Loss("rho", 1), Loss("rho", 10**12))
+    'less than 0.0001 %'
     """
     return _percent(part.atoms, total.atoms)
 
 
 def _percent(part: int, whole: int) -> str:
     percent = 100 * part / whole
+    if 0 < percent < 1e-4:  # which nobody reads in powers of ten
+        return "less than 0.0001 %"
     return f"{percent:.3g} %" if percent < 999.5 else f"{percent:,.0f} %"
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidQuery
-from tacit.model.budget import Loss, percent_of
+from tacit.errors import BudgetExhausted, InvalidQuery
+from tacit.model.budget import Loss, exhausted, percent_of
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, Facts, joined, widest
 from tacit.model.noise_law import Noise
@@ -30,6 +30,7 @@ from tacit.release.public import Public
 from tacit.release.purchases import Bought, Purchase
 from tacit.release.range_parts import RangeParts
 from tacit.release.recall import buyer
+from tacit.release.sales import Sales
 from tacit.store.chain import Mark
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Parts:
         self.bought = Bought(public, confidence, learned=mechanism.learns)
         self._dial = Dial(public, curator, confidence)
         self.ranges = RangeParts(public, curator, mechanism, confidence, self.bought, self.known)
+        self._sales = Sales(public, mechanism, self.ranges)
 
     def fetch(self, needs: Iterable[Need], *, unsettled: bool = False) -> dict[Need, Part]:
         """The answer to each need. New questions share one batch, and one turn at the ledger.
@@ -72,6 +74,7 @@ class Parts:
             newest, stored = self._public.look([query.core for query in asked])
             with self._public.honest(newest):
                 self.bought.catch_up(newest)
+                self._check_enough(wanted)
                 if any(isinstance(need, RangesOf) for need in tables):
                     # A mean or a quantile is read off a release unless its counts were told before: so the release
                     # comes first, or the same question would have another answer once they are.
@@ -316,6 +319,31 @@ class Parts:
 
     # -- prices -------------------------------------------------------------------------------------------------------
 
+    def _check_enough(self, needs: Sequence[Need]) -> None:
+        """Refuse what costs more than is left before a part of it is paid: the ledger refuses each purchase by itself.
+
+        Where nothing is left, the ledger refuses the first of them, and says why.
+        """
+        if self._curator is None or all(isinstance(need, Query) for need in needs) or not self._sales.may_exceed(needs):
+            return
+        left, least = self._public.left, self._least(needs, self._costs(needs))
+        if left.atoms and not least <= left:
+            whole = self._public.whole.atoms
+            raise BudgetExhausted(exhausted(least, whole - left.atoms, whole, closed=False))
+
+    def _least(self, needs: Sequence[Need], costs: Sequence[Loss | None]) -> Loss:
+        """What is paid for these for certain."""
+        return self._sales.least(
+            [need for need, cost in zip(needs, costs, strict=True) if cost is not None], self._untold
+        )
+
+    def _untold(self, need: Marginal) -> list[Query] | None:
+        """The cells of a table that nothing tells yet; None where they are too many to be looked up."""
+        if need.size(self._public.domain) > MAX_LOOKED_UP:
+            return None
+        told = self._told_cells(need)
+        return [cell for cell in self._unsaid(need) if cell not in told]
+
     def price(self, needs: Iterable[Need]) -> DryRun:
         """What fetching these would cost at most. Looks at the ledger and at public parameters, never at data."""
         wanted = list(dict.fromkeys(needs))
@@ -332,6 +360,11 @@ class Parts:
             )
         atoms = sum(cost.atoms for cost in costs if cost is not None)
         known = not atoms  # before it is cut to what is left: where that is nothing, nothing can be bought
+        new = sum(cost is not None for cost in costs)
+        why = f"{new} new question{'s' * (new > 1)} to buy"
+        if 0 < left.atoms < atoms and not (least := self._least(wanted, costs)) <= left:
+            rest = percent_of(left, self._public.whole)
+            return DryRun(False, least, f"{why}, for more than is left, {rest}: it is refused")
         if len(costs) > 1:  # more than is left is never spent; where that is nothing it is refused, and so not free
             atoms = min(atoms, left.atoms or self._public.whole.atoms)
         alone = [isinstance(need, RangesOf) or self._by_itself(need) is not None for need in wanted]
@@ -348,8 +381,6 @@ class Parts:
             return DryRun(False, Loss(free.measure, atoms), f"{well}, else bought")
         if known:
             return DryRun(True, free, "a release that was bought before tells it")
-        new = sum(cost is not None for cost in costs)
-        why = f"{new} new question{'s' * (new > 1)} to buy"
         if not left.atoms:
             why += ", and the budget is used up: it is refused"
         return DryRun(False, Loss(free.measure, atoms), why)

@@ -72,6 +72,10 @@ class RangeParts:
             self._mechanism.most(marginal(self._public.domain, *need.names)) if flat else need.loss(self._public.total)
         )
 
+    def sold(self, need: RangesOf) -> tuple[Strategy, Loss] | None:
+        """What would be measured for these, for at most how much; None where the release of everything has them."""
+        return None if self._flat(need) else (self.strategy(need), need.loss(self._public.total))
+
     def _source(self, need: RangesOf) -> tuple[Purchase, Ranged] | None:
         """The first purchase that tells all these ranges; with a share, the release that was bought for them."""
         if need.share is None or self._flat(need):

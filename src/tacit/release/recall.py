@@ -23,7 +23,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Question, check, marginal
 from tacit.release.hypothesis.noisy_table import answer_from
 from tacit.release.public import Public
-from tacit.trusted.sensitivity import noise_of
+from tacit.trusted.sensitivity import noise_of, price_of
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -80,6 +80,12 @@ def expected_noise(public: Public, question: Question, loss: Loss) -> Noise:
     """The noise that `loss` buys for a question, as the curator will draw it. It follows from what is public."""
     check(question, public.domain)
     return noise_of(question, public.domain, loss, public.rows_per_person)
+
+
+def expected_price(public: Public, question: Question, loss: Loss) -> Loss:
+    """What a question will be charged that may cost `loss`: a little less, as scales of noise are rounded up."""
+    noise = expected_noise(public, question, loss)
+    return price_of(question, public.domain, noise, loss.measure, public.rows_per_person)
 
 
 def measure_around(
