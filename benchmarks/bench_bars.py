@@ -1,11 +1,12 @@
 """What is said of answers against what they are: certified bars over the errors they cover, and speed.
 
-    python -m benchmarks.bench_bars [--quick] [--columns] [--speed]
+    python -m benchmarks.bench_bars [--quick] [--columns] [--means] [--speed]
 
 `width` is the mean half width shown over a whole certified class of questions, over the true 95 % quantile of their
 errors; `at once` the bar for all boxes at once over the largest error of them; 1 is as narrow as can be. `gate` is the
-same figure of the bar that a gate gives, in the same run. Tables that lie beside the repository (`../shared/data`)
-are left out where they are not there.
+same figure of the bar that a gate gives, in the same run. With `--means`, the same of the means of each numeric
+attribute in the groups by one other attribute and by two, in per cent of the attribute's span. Tables that lie beside
+the repository (`../shared/data`) are left out where they are not there.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import argparse
 import gzip
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from tacit.demo import DOMAIN as DEMO
 from tacit.demo import demo_data
 from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.factor import GRID
+from tacit.model.formula import middles_of
 from tacit.model.query import Query
 from tacit.release.base import Base, CertifiedFigure
 from tacit.release.classes import boxes, sample
@@ -104,8 +107,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the demonstration and the made-up table, at epsilon 1")
     parser.add_argument("--columns", action="store_true", help="the bar of one count by columns and questions, alone")
+    parser.add_argument("--means", action="store_true", help="means of groups alone")
     parser.add_argument("--speed", action="store_true", help="speed alone")
     options = parser.parse_args(arguments or [])
+    if options.means:
+        means(("demonstration",) if options.quick else ("demonstration", "made-up, 7 attributes", "bank, 8 attributes"))
+        return
     if not options.columns and not options.speed:
         widths(("demonstration", "made-up, 7 attributes"), (1.0,)) if options.quick else widths(tuple(TABLES), EPSILONS)
     if not options.quick and not options.speed:
@@ -211,6 +218,64 @@ def parts_of(session: Session) -> tuple[Base, Records]:
     base = mechanism.base
     assert base is not None
     return base, curator._records
+
+
+# -- means of groups ---------------------------------------------------------------------------------------------------
+
+SIZES = ((100, 300), (300, 1_000), (1_000, 3_000), (3_000, 10**9))  # rows of a group
+
+
+@dataclass(frozen=True)
+class OfGroup:
+    """A group's rows, and the error and the bar of its mean by the span of the attribute; 1 where it has no bar."""
+
+    rows: int
+    error: float
+    bar: float
+
+
+def means(tables: Sequence[str]) -> None:
+    print(f"{'table':<24} {'rows of a group':>16} {'means':>7} {'95 % of errors':>15} {'bar':>7}", end="")
+    print(f" {'over':>5} {'within':>7}")
+    for name in tables:
+        if name.startswith("bank") and not BANK.exists():
+            print(f"{name:<24} is not here")
+            continue
+        data, domain = TABLES[name]()
+        found = [one for _ in range(FEW_RUNS) for one in means_of_groups(data, domain)]
+        for low, high in SIZES:
+            some = [one for one in found if low <= one.rows < high]
+            size = f"{low:,} to {high:,}" if high < 10**9 else f"{low:,} and more"
+            likely, bar = (
+                float(np.quantile([one.error for one in some], 0.95)),
+                float(np.mean([one.bar for one in some])),
+            )
+            within = np.mean([one.error <= one.bar for one in some])
+            print(
+                f"{name:<24} {size:>16} {len(some):>7,} {likely:>15.2%} {bar:>7.2%} {bar / likely:>5.1f} {within:>7.1%}"
+            )
+
+
+def means_of_groups(data: Any, domain: tacit.Domain) -> Iterator[OfGroup]:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        opened(data, domain, 1.0, Path(folder) / "means.tacit") as session,
+    ):
+        session.start()
+        _, records = parts_of(session)
+        for name in [name for name in domain.names if domain[name].ordered]:
+            numbers = middles_of(domain[name])[0]
+            others = [other for other in domain.names if other != name]
+            for by in [*combinations(others, 1), *combinations(others, 2)]:
+                told = session.ask(
+                    f"SELECT {', '.join(by)}, AVG({name}) FROM data GROUP BY {', '.join(by)}"
+                ).to_pandas()
+                table = records.table((*by, name))[..., : domain[name].bins].reshape(-1, domain[name].bins)
+                values, bars = (told.iloc[:, len(by) + i].to_numpy(float) for i in range(2))
+                for cells, value, bar in zip(table, values, bars, strict=True):
+                    if rows := int(cells.sum()):
+                        off = abs(value - float(cells @ numbers) / rows) / np.ptp(numbers)
+                        yield OfGroup(rows, off, 1.0 if np.isnan(bar) else bar / np.ptp(numbers))
 
 
 # -- one count, by columns and questions ------------------------------------------------------------------------------

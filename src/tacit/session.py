@@ -78,6 +78,7 @@ class Session(Standing):
             know.ranges.piecewise,
             know.ranges.offer,
             know.bought.band,
+            mechanism.certifies,
         )
 
     # -- the base -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from functools import reduce
 from itertools import combinations_with_replacement, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.exact.price import Sensitivity
 from tacit.model.attribute import category, integer
-from tacit.model.certificate import Certificate, Conjunctions
+from tacit.model.certificate import Certificate, Certificates, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.factor import GRID, Factor
 from tacit.model.query import Query
@@ -29,7 +30,7 @@ AGES = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]], dtype=
 SEXES = np.array([[1, 0], [0, 1], [1, 1]], dtype=np.uint8)
 WEIGHTS = np.array([0, GRID // 3, GRID, GRID // 7])
 STEPS = {"flat": (), "rising": ((0, 0), (1, 1), (2, 3)), "falling": ((0, 2), (1, 0))}
-Statistic = Callable[[Certificate, Records], NDArray[np.int64]]
+Statistic = Callable[[Any, Records], NDArray[np.int64]]
 
 
 def lists(seed: int) -> tuple[Conjunctions, ...]:
@@ -65,7 +66,18 @@ def databases() -> list[tuple[int, ...]]:
     return list(combinations_with_replacement(range(DOMAIN.size), ROWS))
 
 
-def worst(asked: Certificate, statistic: Statistic) -> tuple[int, int, int]:
+def several(seed: int) -> Certificates:
+    """A certificate of each list, with a rank and offsets of its own."""
+    steps = [STEPS[kind] for kind in ("flat", "rising", "falling")]
+    return Certificates(
+        tuple(
+            Certificate("a guess", f"list {i}", 2, one.size, (1 + (seed + i) % one.size,), steps[i % 3], (one,))
+            for i, one in enumerate(lists(seed))
+        )
+    )
+
+
+def worst(asked: Certificate | Certificates, statistic: Statistic) -> tuple[int, int, int]:
     """The most that one figure moves between neighbours, and the vector's L1 and squared L2 distance."""
     found = {rows: statistic(asked, records(np.bincount(rows, minlength=DOMAIN.size))) for rows in databases()}
     moves = np.array(
@@ -93,6 +105,15 @@ def test_the_bound_is_met() -> None:
     """Where all questions are the same one, all figures move together."""
     same = Conjunctions(("sex",), np.zeros(2, dtype=np.int64), (SEXES[[0, 0, 0, 0]],), False)
     assert worst(Certificate("a guess", "a list", 1, 4, (1, 2, 3, 4), (), (same,)), truth) == (1, 4, 4)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_neighbour_moves_the_largest_of_several_figures_by_more_than_one(seed: int) -> None:
+    asked = several(seed)
+    assert worst(asked, truth) == (1, 1, 1)
+    assert sensitivity(asked, DOMAIN) == Sensitivity(1, 1)
+    table = records(np.array([2, 0, 1, 1, 0, 3, 0, 1]))
+    assert truth(asked, table).tolist() == [max(int(order_statistics(one, table)[0]) for one in asked.each)]
 
 
 def test_people_move_it_once_for_each_row() -> None:
@@ -153,6 +174,25 @@ def _rank_by_the_data(asked: Certificate, table: Records) -> NDArray[np.int64]:
 
 def _squared(asked: Certificate, table: Records) -> NDArray[np.int64]:
     return order_statistics(asked, table) ** 2
+
+
+def test_a_sum_of_several_figures_is_seen_to_move_more() -> None:
+    def added(asked: Certificates, table: Records) -> NDArray[np.int64]:
+        return np.sum([order_statistics(one, table) for one in asked.each], axis=0)
+
+    assert max(worst(several(seed), added)[0] for seed in range(6)) > 1
+
+
+def test_figures_of_several_guesses_or_ranks_are_not_taken_together() -> None:
+    one, other = (Certificate(base, "a list", 1, 3, (3,)) for base in ("a guess", "another"))
+    with pytest.raises(InvalidQuery, match="same guess"):
+        Certificates((one, other))
+    with pytest.raises(InvalidQuery, match="one rank each"):
+        Certificates((one, Certificate("a guess", "a list", 1, 3, (1, 3))))
+    for none in ((), (one,) * 65, (Query.constant(everyone=True),)):
+        with pytest.raises(InvalidQuery, match="1 to 64 certificates"):
+            Certificates(none)  # type: ignore[arg-type]
+    assert Certificates.from_dict(Certificates((one,)).to_dict()) == Certificates((one,))
 
 
 @pytest.mark.parametrize("bug", [_sum_instead, _offset_by_the_truth, _rank_by_the_data, _squared])

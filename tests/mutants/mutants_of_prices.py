@@ -390,4 +390,29 @@ PRICES = (
         "    if False:",
         "model/test_wide_queries.py::test_a_short_question_that_ties_many_cells_is_not_searched_for_long",
     ),
+    plant(
+        "several figures are added up",
+        "one row moves what is released by no more than its noise is for",
+        _SENSITIVITY,
+        "max(int(order_statistics(one, records)[0]) for one in question.each)",
+        "sum(int(order_statistics(one, records)[0]) for one in question.each)",
+        "exact/test_certificate_sensitivity.py"
+        "::test_no_neighbour_moves_the_largest_of_several_figures_by_more_than_one",
+    ),
+    plant(
+        "the rest of a mean is as it was told",
+        "a bar holds as often as it says",
+        "model/formula.py",
+        "fewest, most = max(0.0, rest.value - rest.error), max(0.0, rest.value + rest.error)",
+        "fewest = most = max(0.0, rest.value)",
+        "model/test_formula.py::test_the_bar_of_a_share_is_that_of_one_part_by_the_whole",
+    ),
+    plant(
+        "sums of earlier certificates are taken for parts of means",
+        "a bar holds as often as it says",
+        "release/classes.py",
+        'MEANS, SUMS = "means", "sums"',
+        'MEANS, SUMS = "sums", "sums of others"',
+        "release/test_base.py::test_a_certificate_of_sums_is_not_taken_for_one_of_the_parts_of_means",
+    ),
 )

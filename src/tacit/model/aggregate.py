@@ -10,7 +10,7 @@ Everything is post-processing of noisy counts: a bug here costs accuracy, never 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, field
 
 import numpy as np
@@ -22,8 +22,8 @@ from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.factor import MAX_TABLE
 from tacit.model.facts import joined
-from tacit.model.formula import IF_ANY, IF_TWO, Figure, Formula, Middles, Weighed, check_unweighted, ratio
-from tacit.model.query import Query
+from tacit.model.formula import IF_ANY, IF_TWO, Figure, Formula, Middles, Weighed, check_unweighted, ratio, share
+from tacit.model.query import Query, plain_product
 from tacit.model.values import Days
 
 Floats = NDArray[np.float64]
@@ -58,6 +58,7 @@ class Fraction:
     where: Query
     given: Query = EVERYONE
     formula: Formula = field(init=False, compare=False, repr=False)
+    by_rest: Formula | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for condition in (self.where, self.given):
@@ -65,10 +66,15 @@ class Fraction:
         if self.given.is_constant and not self.given.is_everyone:
             raise InvalidQuery("no row can meet the condition below the line, so there is no fraction.")
         some = Query.all([self.where, self.given])
+        rest = _rest(some, self.given)
         object.__setattr__(self, "where", some)
-        parts = (Weighed(some), Weighed(self.given))
-        made = Formula(parts, lambda parts, _: ratio(*parts), doubt=_MAY_BE_ZERO, limits=lambda _: (0, 1))
-        object.__setattr__(self, "formula", made)
+        object.__setattr__(self, "formula", self._of(self.given, ratio))
+        object.__setattr__(self, "by_rest", None if rest is None else self._of(rest, share))
+
+    def _of(self, other: Query, quotient: Callable[[Figure, Figure], Figure]) -> Formula:
+        """By all rows of `given`; or by those that meet `where` and the rest, with a narrower bar: see `share`."""
+        parts = (Weighed(self.where), Weighed(other))
+        return Formula(parts, lambda parts, _: quotient(*parts), doubt=_MAY_BE_ZERO, limits=lambda _: (0, 1))
 
     @property
     def certain(self) -> float | None:
@@ -80,6 +86,18 @@ class Fraction:
     def words(self, domain: Domain) -> str:
         among = "" if self.given.is_everyone else f", among {describe(self.given, domain)}"
         return f"the fraction of rows with {describe(self.where, domain)}{among}"
+
+
+def _rest(some: Query, given: Query) -> Query | None:
+    """The rows of a condition without some of them; None where several conditions tell these apart.
+
+    It depends on which rows they are, and not on how they were written.
+    """
+    if any(query.complement and len(query.factors) > 1 for query in (some, given)):
+        return None
+    known = {(factor.scope, factor.weights.tobytes()) for factor in plain_product(given)}
+    more = [factor for factor in plain_product(some) if (factor.scope, factor.weights.tobytes()) not in known]
+    return Query.all([~Query.product(more, complement=False), given]) if len(more) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -139,6 +157,7 @@ class Mean:
     share: float | None = None
     from_ranges: bool = field(init=False)
     formula: Formula = field(init=False, compare=False, repr=False)
+    by_rest: Formula = field(init=False, compare=False, repr=False)
 
     def __post_init__(self, domain: Domain) -> None:
         object.__setattr__(self, "name", domain.resolve(self.name))
@@ -146,12 +165,14 @@ class Mean:
         if isinstance(domain[self.name].values, Days):
             raise InvalidQuery(f"{self.name} has dates, which have a median but no mean.")
         object.__setattr__(self, "from_ranges", self.where.is_everyone and domain[self.name].ordered)
-        object.__setattr__(self, "formula", self._formula(domain))
+        object.__setattr__(self, "formula", self._formula(domain, by_rest=False))
+        object.__setattr__(self, "by_rest", self._formula(domain, by_rest=True))
 
-    def _formula(self, domain: Domain) -> Formula:
+    def _formula(self, domain: Domain, *, by_rest: bool) -> Formula:
         """Where values lie between the least and the largest that the condition allows, on average.
 
-        So a narrow condition has a narrow error bar.
+        So a narrow condition has a narrow error bar. With p in [0, 1] where a value lies, it is the sum of p by the
+        number of rows; or `by_rest`, by the sums of p and of 1 - p, whose bars make a narrower one of it: see `share`.
         """
         size = domain[self.name].size
         if self.from_ranges and size > MAX_TABLE:  # the release of its ranges has the mean; groups have none
@@ -166,11 +187,12 @@ class Mean:
         top = middles.weighed(middles.places)
 
         def mean(figures: Sequence[Figure], _: int) -> Figure:
-            found, error = ratio(*figures)
+            found, error = share(*figures) if by_rest else ratio(*figures)
             within = None if error is None else min(span, span * error + top.rounding * span)
             return Figure(low + span * found, within)
 
-        parts = (top, middles.weighed(middles.inside))
+        below = np.where(middles.inside, 1 - middles.places, 0.0) if by_rest else middles.inside
+        parts = (top, middles.weighed(below))
         return Formula(parts, mean, middles.note(), _MAY_BE_ZERO, limits=lambda _: (low, low + span))
 
     def words(self, domain: Domain) -> str:

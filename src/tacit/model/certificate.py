@@ -184,6 +184,49 @@ class Certificate:
         return found
 
 
+@dataclass(frozen=True)
+class Certificates:
+    """The largest figure of several certificates of one guess, each of one rank: one number that holds for all."""
+
+    each: tuple[Certificate, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "each", tuple(self.each))
+        if not 1 <= len(self.each) <= MAX_STATISTICS or not all(type(one) is Certificate for one in self.each):
+            raise InvalidQuery(f"1 to {MAX_STATISTICS} certificates have a largest figure.")
+        if any(len(one.ranks) != 1 for one in self.each) or len({one.base for one in self.each}) > 1:
+            raise InvalidQuery("certificates that are taken together have one rank each, and are of the same guess.")
+
+    @property
+    def lists(self) -> tuple[Conjunctions, ...]:
+        return tuple(listed for one in self.each for listed in one.lists)
+
+    @property
+    def questions(self) -> int:
+        return sum(one.questions for one in self.each)
+
+    def check(self, domain: Domain) -> None:
+        """Refuse what `Certificate.check` refuses of one of them."""
+        for one in self.each:
+            one.check(domain)
+
+    def exact(self, rows: int) -> bool:
+        """Whether all of them have a list, and sums over that many rows are exact."""
+        return all(one.exact(rows) for one in self.each)
+
+    def size(self, domain: Domain) -> int:
+        """How many numbers are released."""
+        return 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Their JSON form, without the lists."""
+        return {"each": [one.to_dict() for one in self.each]}
+
+    @classmethod
+    def from_dict(cls, form: dict[str, Any]) -> Certificates:
+        return cls(tuple(Certificate.from_dict(one) for one in form["each"]))
+
+
 def _whole(values: Any, kind: type[np.integer[Any]]) -> NDArray[Any]:
     made = np.asarray(values)
     if made.dtype.kind not in "iu":

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.model.certificate import Certificate
+from tacit.model.certificate import Certificate, Certificates
 from tacit.model.domain import Domain
 from tacit.model.factor import Factor
 from tacit.model.query import Query
@@ -63,7 +63,7 @@ def groups(question: Question, domain: Domain) -> list[Group]:
         return [met, *([Group(question.names)] if question.where.complement else [])]
     if isinstance(question, Statistic):
         return [Group(question.scope)]
-    if isinstance(question, Certificate):
+    if isinstance(question, Certificate | Certificates):
         return [Group(one.names) for one in question.lists]
     if isinstance(question, Residuals):
         return [Group(scope) for scope in question.scopes]

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from tacit.model.attribute import Attribute
-from tacit.model.certificate import Certificate
+from tacit.model.certificate import Certificate, Certificates
 from tacit.model.domain import Domain
 from tacit.model.factor import Factor, Weights
 from tacit.model.query import Query
@@ -80,7 +80,7 @@ def describe_many(questions: Sequence[Question], domain: Domain) -> list[str]:
 
 
 def _other(
-    question: Statistic | Marginal | Residuals | Certificate | Strategy,
+    question: Statistic | Marginal | Residuals | Certificate | Certificates | Strategy,
     domain: Domain,
     known: dict[tuple[str, bytes], str],
 ) -> str:
@@ -92,7 +92,7 @@ def _other(
         return f"table of {', '.join(question.names)}{where}"
     if isinstance(question, Residuals):
         return _residuals(question)
-    if isinstance(question, Certificate):
+    if isinstance(question, Certificate | Certificates):
         return f"certificate of {question.questions:,} questions"
     return _strategy(question)
 

@@ -160,6 +160,23 @@ def ratio(top: Figure, bottom: Figure) -> Figure:
     return Figure(value, max(high - value, value - low, 0.0))
 
 
+def share(part: Figure, rest: Figure) -> Figure:
+    """A part by the sum of it and the rest, cut to [0, 1], and how far off it can be where both bars hold.
+
+    It rises with the part and falls with the rest, so its extremes are at the ends of their intervals. Where both may
+    be 0 the truth may have no value at all, and nothing is promised. Two bars of the same width make the quotient's
+    as wide as one of them by the whole; the bar of a `ratio` has the part's and, times the quotient, the whole's.
+    """
+    has, lacks = max(part.value, 0.0), max(rest.value, 0.0)
+    value = has / (has + lacks) if has + lacks > 0 else 0.5
+    if part.error is None or rest.error is None or max(part.value - part.error, rest.value - rest.error) <= 0:
+        return Figure(value, None)
+    low, high = max(0.0, part.value - part.error), max(0.0, part.value + part.error)
+    fewest, most = max(0.0, rest.value - rest.error), max(0.0, rest.value + rest.error)
+    low, high = low / (low + most) if low else 0.0, high / (high + fewest) if high else 0.0
+    return Figure(value, max(high - value, value - low, 0.0))
+
+
 def check_unweighted(where: Query) -> None:
     if where.unit > 1:
         raise InvalidQuery("rows are chosen by conditions, not by weights.")

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InvalidBudget, InvalidQuery
 from tacit.model.budget import Loss
-from tacit.model.certificate import Certificate
+from tacit.model.certificate import Certificate, Certificates
 from tacit.model.counting import check_cells
 from tacit.model.domain import Domain
 from tacit.model.entry import Comparison, Selection, decode
@@ -133,7 +133,7 @@ class Declared(NamedTuple):
         self.check_standing()
         for question in questions:
             self.check_question(question)
-            if isinstance(question, Certificate) and not question.exact(self.rows):
+            if isinstance(question, Certificate | Certificates) and not question.exact(self.rows):
                 raise InvalidQuery("a certificate is made of a list, for fewer than 2^31 rows (2^21 of sums).")
             if isinstance(question, Residuals) and not question.exact(self.domain, self.rows):
                 raise InvalidQuery("the rows times a residual's weight and cells are beyond 2^62; choose less weight.")

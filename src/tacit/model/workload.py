@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
-from tacit.model.certificate import Certificate
+from tacit.model.certificate import Certificate, Certificates
 from tacit.model.domain import Domain
 from tacit.model.query import Query, check_readable
 from tacit.model.residuals import Residuals
@@ -202,7 +202,7 @@ class Product:
 
 
 Strategy = Tree | Convolution | Product
-Workload = Marginal | Residuals | Strategy | Certificate
+Workload = Marginal | Residuals | Strategy | Certificate | Certificates
 Question = Query | Statistic | Workload
 
 
@@ -229,7 +229,7 @@ def check(question: Question, domain: Domain) -> None:
             raise InvalidQuery(f"the question was made for another domain than that of {', '.join(domain)}.")
         check_readable(question)  # type: ignore[arg-type]
         return
-    if kind not in (Statistic, Marginal, Residuals, Tree, Convolution, Product, Certificate):
+    if kind not in (Statistic, Marginal, Residuals, Tree, Convolution, Product, Certificate, Certificates):
         raise InvalidQuery("a question is a query or a workload.")
     question.check(domain)  # type: ignore[union-attr]
     if not isinstance(question, Query | Statistic) and not 1 <= (size := question.size(domain)) <= MAX_ANSWERS:
@@ -249,7 +249,7 @@ def key(question: Question) -> str:
     if isinstance(question, Marginal):
         words = ["marginal", list(question.names), question.where.key]
     else:
-        kind = "certificate" if isinstance(question, Certificate) else "strategy"
+        kind = "certificate" if isinstance(question, Certificate | Certificates) else "strategy"
         words = [kind, json.dumps(to_dict(question), sort_keys=True)]
     return hashlib.sha256(json.dumps(["tacit workload 1", *words]).encode()).hexdigest()
 
@@ -257,7 +257,7 @@ def key(question: Question) -> str:
 def to_dict(question: Question) -> dict[str, Any]:
     """A question's JSON form, for transcripts; `from_dict` reads it back."""
     match question:
-        case Query() | Statistic() | Certificate():
+        case Query() | Statistic() | Certificate() | Certificates():
             return {"kind": type(question).__name__.lower(), **question.to_dict()}
         case Marginal(names, where):
             return {"kind": "marginal", "names": list(names), "where": where.to_dict()}
@@ -282,6 +282,8 @@ def from_dict(form: dict[str, Any]) -> Question:
             return Statistic.from_dict(form)
         case "certificate":
             return Certificate.from_dict(form)
+        case "certificates":
+            return Certificates.from_dict(form)
         case "marginal":
             return Marginal(tuple(form["names"]), Query.from_dict(form["where"]))
         case "residuals":

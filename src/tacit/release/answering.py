@@ -40,7 +40,7 @@ from tacit.model.table import Answers, Table
 from tacit.model.workload import Marginal
 from tacit.release import composition, curves, quantiles, statement
 from tacit.release.estimate import TableEstimate
-from tacit.release.evidence import Found, Need, Setting, answer_to, need_of_table, once, release_of
+from tacit.release.evidence import Found, Need, Setting, answer_to, formula_of, need_of_table, once, release_of
 
 
 def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
@@ -70,13 +70,13 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
             wanted = {select: parts(select, setting) for select in ask.selects}
             return once(need for select in ask.needed(domain) for need in wanted[select])
         case Select():
-            needs = (composition.needs_of(part, ask.groups, setting) for part in _weighed(ask))
+            needs = (composition.needs_of(part, ask.groups, setting) for part in _weighed(ask, setting))
             counted = [one for need in needs for one in ([need] if isinstance(need, Marginal) else need)]
             ranked = [column.value for column in ask.columns if isinstance(column.value, Quantile)]
             return once(
                 [*counted, *(need for one in ranked for need in quantiles.number_needs(one, ask.groups, setting))]
             )
-    return once(part.query(domain) for part in ask.formula.parts)
+    return once(part.query(domain) for part in formula_of(ask, (), setting).parts)
 
 
 def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) -> Answers:
@@ -166,12 +166,12 @@ def _table(text: str, ask: Crosstab, found: Found, setting: Setting) -> Table:
 # -- statements -------------------------------------------------------------------------------------------------------
 
 
-def _weighed(select: Select) -> list[Weighed]:
+def _weighed(select: Select, setting: Setting) -> list[Weighed]:
     return [
         part
         for column in select.columns
         if not isinstance(column.value, Quantile)
-        for part in column.value.formula.parts
+        for part in formula_of(column.value, select.groups, setting).parts
     ]
 
 

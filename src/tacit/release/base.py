@@ -1,9 +1,9 @@
 """The base: a hypothesis that is certified, and answers from then on without a gate, for nothing, the same for ever.
 
-Three figures are bought. Two say how far off 95 % of all conjunctions of a few conditions are, and of all sums among
-their rows, from public random lists of them; the third, how far off the worst of all boxes is. All are order statistics
-of |truth - guess|, which one row moves by at most 1 however long the list is: `trusted.sensitivity`. What is learned
-later changes no such answer.
+Two figures are bought. The first says how far off 95 % of all conjunctions of a few conditions are, 95 % of the parts
+of means among their rows, and 95 % of sums, from public random lists of each: it is the largest of what these come to.
+The second says how far off the worst of all boxes is. All are order statistics of |truth - guess|, which one row moves
+by at most 1 however long the list is: `trusted.sensitivity`. What is learned later changes no such answer.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.model.budget import Loss
-from tacit.model.certificate import Certificate, Conjunctions
+from tacit.model.certificate import Certificate, Certificates, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.factor import GRID, Factor
@@ -28,10 +27,11 @@ from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.status import Expected
 from tacit.release.classes import (
-    FEW_VALUES,
+    MEANS,
     MOST_CELLS,
     MOST_SCOPES,
     MOST_SUMMED,
+    SUMS,
     Hypothesis,
     Miss,
     Missed,
@@ -39,12 +39,12 @@ from tacit.release.classes import (
     boxes,
     guessed,
     left_out,
-    ramps,
     refitted,
     sample,
     sampled,
     sums,
 )
+from tacit.release.corner_sums import Side, Sums
 from tacit.release.estimate import Ceiling, Estimate
 from tacit.release.hypothesis.noise_sum import Draws
 from tacit.release.prospect import SHARE, CertifiedError, Prospect
@@ -55,20 +55,21 @@ from tacit.release.warm_start import WarmStart
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
-SAMPLE, BOXES, SUMS = "conjunctions", "boxes", "sums"  # the lists, by name
-SHARES = {SAMPLE: 0.7, BOXES: 0.18, SUMS: 0.12}  # of what a certificate costs
+SAMPLE, BOXES = "conjunctions", "boxes"  # lists, by name, beside those of sums
+SHARES = {SAMPLE: 0.82, BOXES: 0.18}  # of what a certificate costs; means and sums share the figure of conjunctions
 MOST_ROWS = 2**31 - 1  # of a table that can be certified: sums stay exact
 MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
 MOST_TRIED = 6  # conditions of a long conjunction of which some are taken together: those that the fewest rows meet
+# Times the error to expect of sums: so the figure is seldom theirs, and counts have the narrower bars.
+_ROOM_FOR_SUMS = 1.2
 _KEPT = "expected"  # the kind of thing that a second fit says, where it is kept
 
 
 class CertifiedFigure:
     """One certified figure: with the noise's own quantile on top it is a bar, which follows the size of the answer."""
 
-    def __init__(self, measured: Measured, miss: float) -> None:
-        assert isinstance(measured.question, Certificate)
-        self.certificate = measured.question
+    def __init__(self, measured: Measured, certificate: Certificate, miss: float) -> None:
+        self.certificate = certificate
         # The noise is symmetric, so it is below minus its quantile at 1 - 2 miss with a chance of `miss` at most. One
         # more row for the answer, which is rounded.
         beyond = quantile(measured.noise, 1 - 2 * miss) if miss < 0.5 else 0
@@ -106,18 +107,20 @@ class Base:
         self,
         public: Public,
         hypothesis: Hypothesis,
-        certificates: dict[str, Measured],
+        certificates: dict[str, Certified],
         confidence: float,
         prospect: Prospect | None = None,
     ) -> None:
         self._domain, self._rows, self._confidence = public.domain, public.rows, confidence
         self._free = Loss(public.total.measure, 0)
-        self.hypothesis, self.certificates, self.prospect = hypothesis, tuple(certificates.values()), prospect
-        self.receipt = certificates[SAMPLE].receipt
+        self.hypothesis, self.prospect = hypothesis, prospect
+        self.certificates = tuple({one.measured.receipt.entry: one.measured for one in certificates.values()}.values())
+        self.receipt = certificates[SAMPLE].measured.receipt
         misses = {BOXES: 1 - of_the_base(confidence)}
         share = Miss.of(of_the_base(confidence)).noise
-        self._figures = {kind: CertifiedFigure(one, misses.get(kind, share)) for kind, one in certificates.items()}
-        self.share, self.largest, self.summed = self._figures[SAMPLE], self._figures.get(BOXES), self._figures.get(SUMS)
+        self._figures = {kind: CertifiedFigure(*one, misses.get(kind, share)) for kind, one in certificates.items()}
+        self.share, self.largest = self._figures[SAMPLE], self._figures.get(BOXES)
+        self.summed = {kind: self._figures[kind] for kind in (MEANS, SUMS) if kind in self._figures}
         self._largest_box = 0 if self.largest is None else self.largest.certificate.attributes
         self._earlier = public.keys_before(self.receipt.entry)
         self._known: dict[tuple[str, int, bytes, bool], Side] = {}
@@ -158,7 +161,7 @@ class Base:
         table = self._tables(tuple([side.name for side in sides]))
         if table is None or unit > GRID or (self._earlier and query.core.key in self._earlier):
             return None
-        kind = SAMPLE if unit == 1 else SUMS
+        kind = SAMPLE if unit == 1 else next(side.ramp for side in sides if side.unit > 1)
         figure = self._figures.get(kind)
         if figure is None or len(sides) > figure.certificate.attributes or not all(side.listed for side in sides):
             kind = ""
@@ -243,62 +246,11 @@ class Base:
         return Facts("hypothesis", self._free, self._confidence, self.receipt, bars=tuple(bars)), ceiling
 
 
-class Side(NamedTuple):
-    """What a question asks of one attribute: a condition, or weights from 0 to 1.
+class Certified(NamedTuple):
+    """What was measured, and the certificate that it is, or one of those that it is the largest figure of."""
 
-    ends: (place, weight): the answer is the sum of these weights times what comes before their places.
-    whole: the same for the rows that it is about: those that meet the condition, or all where values are weighted.
-    listed: it is in a random list's class: a range, any set of values without order, or a ramp of the values.
-    boxes: how many boxes it is a mixture of, at most. Weights w are the mixture of the sets {w >= t} over all t from 0
-        to 1, and a set is as many boxes as it has runs: over all t that is half of what w rises and falls in all. So
-        an answer's error is at most so many times the largest error of all boxes.
-    flipped: `listed` and `boxes` are those of the other rows, of which the number of rows less the answer are.
-    """
-
-    name: str
-    ends: tuple[tuple[int, int], ...]
-    whole: tuple[tuple[int, int], ...]
-    unit: int
-    listed: bool
-    boxes: float
-    flipped: bool = False
-
-    @classmethod
-    def of(cls, factor: Factor, domain: Domain) -> Side:
-        name, weights, unit = factor.scope[0], factor.weights.astype(np.int64), factor.unit
-        attribute = domain[name]
-        steps = np.diff(weights, prepend=0, append=0)
-        ends = tuple((place, -int(steps[place])) for place in np.flatnonzero(steps).tolist() if place)
-        if attribute.ordered:
-            boxes = float(np.abs(steps).sum()) / 2
-        else:
-            boxes = float(weights.max() if attribute.size <= FEW_VALUES else weights.sum())
-        if unit == 1:
-            return cls(name, ends, ends, 1, not attribute.ordered or boxes == 1, boxes)
-        ramp = any(np.array_equal(weights, one) for one in ramps(domain, name))
-        return cls(name, ends, ((attribute.size, 1),), unit, ramp, boxes / unit)
-
-
-class Sums(NamedTuple):
-    """The cumulative sums of a table: what comes before some value of each attribute, in one line of numbers."""
-
-    values: NDArray[np.int64]
-    strides: tuple[int, ...]
-
-    @classmethod
-    def of(cls, table: NDArray[np.int64]) -> Sums:
-        table = np.pad(table, [(1, 0)] * table.ndim)
-        for axis in range(table.ndim):
-            table = np.cumsum(table, axis=axis)
-        return cls(table.ravel(), tuple(math.prod(table.shape[axis + 1 :]) for axis in range(table.ndim)))
-
-    def inside(self, sides: Sequence[Sequence[tuple[int, int]]]) -> int:
-        """The weighted sum of the cells: inclusion and exclusion at the ends of each side."""
-        corners = [(0, 1)]
-        for stride, ends in zip(self.strides, sides, strict=True):
-            corners = [(at + end * stride, weight * more) for at, weight in corners for end, more in ends]
-        item = self.values.item
-        return sum([weight * item(at) for at, weight in corners])
+    measured: Measured
+    certificate: Certificate
 
 
 def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Loss, confidence: float) -> Base | None:
@@ -314,19 +266,27 @@ def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Los
         if public.shelf is not None and prospect is not None:
             public.shelf.put(_KEPT, start.name, prospect.packed())
         # The one without which there is no base comes last: whoever finds it finds all of them.
-        for asked in sorted(wanted, key=lambda one: one.kind == SAMPLE):
-            if asked.kind not in bought:
-                bought[asked.kind] = curator.measure([asked], each[asked.kind])[0]
+        for kind in (BOXES, SAMPLE):
+            if kind in wanted and kind not in bought:
+                measured = curator.measure([wanted[kind]], each[kind])[0]
+                bought |= {one.certificate.kind: one for one in _certified(measured)}
     return Base(public, start.hypothesis, bought, confidence, prospect) if SAMPLE in bought else None
 
 
-def certificates(public: Public, name: str, confidence: float) -> dict[str, Measured]:
+def certificates(public: Public, name: str, confidence: float) -> dict[str, Certified]:
     """What was certified of the guess with this name, by its kind."""
-    found = dict[str, Measured]()
+    found = dict[str, Certified]()
     for one in public.released():
-        if isinstance(one.question, Certificate) and _is_ours(one.question, name, confidence):
-            found.setdefault(one.question.kind, one)
+        for certified in _certified(one):
+            if _is_ours(certified.certificate, name, confidence):
+                found.setdefault(certified.certificate.kind, certified)
     return found
+
+
+def _certified(measured: Measured) -> list[Certified]:
+    asked = measured.question
+    each = asked.each if isinstance(asked, Certificates) else [asked] if isinstance(asked, Certificate) else []
+    return [Certified(measured, one) for one in each]
 
 
 def certifiable(public: Public, loss: Loss, confidence: float) -> bool:
@@ -368,7 +328,9 @@ def _is_ours(certificate: Certificate, name: str, confidence: float) -> bool:
     return certificate.base == name and not more and rank >= least and rows == sorted(rows)
 
 
-def _wanted(public: Public, start: WarmStart, confidence: float) -> tuple[list[Certificate], Prospect | None]:
+def _wanted(
+    public: Public, start: WarmStart, confidence: float
+) -> tuple[dict[str, Certificate | Certificates], Prospect | None]:
     """What is certified of a start: shares of random lists, and the largest of all boxes if these can be listed.
 
     And which errors to expect of it, as the second fit that this takes says that too.
@@ -376,25 +338,28 @@ def _wanted(public: Public, start: WarmStart, confidence: float) -> tuple[list[C
     domain, hypothesis, rows = public.domain, start.hypothesis, public.rows
     miss, most, again = Miss.of(of_the_base(confidence)), attributes(domain), refitted(public, start)
 
-    def share(kind: str, attributes: int, lists: Sequence[Conjunctions]) -> tuple[Certificate, Missed] | None:
+    def share(
+        kind: str, attributes: int, lists: Sequence[Conjunctions], more: float = 1.0
+    ) -> tuple[Certificate, Missed] | None:
         questions = sum(one.size for one in lists)
         rank = _rank(questions, (one.names for one in lists), domain, confidence) if lists else 1
         if rank > questions:
             return None
         missed = Missed.of(lists, again, rows)
-        by_size = missed.steps(rows, miss.share)
+        by_size = tuple((size, math.ceil(more * off)) for size, off in missed.steps(rows, miss.share))
         return Certificate(start.name, kind, attributes, questions, (rank,), by_size, tuple(lists)), missed
 
     found = share(SAMPLE, most, sample(domain, hypothesis, rows, most))
     if found is None:
-        return [], None
-    (first, missed), wanted = found, [found[0]]
+        return {}, None
+    first, missed = found
+    of_sums = [share(kind, MOST_SUMMED, sums(domain, hypothesis, rows, kind), _ROOM_FOR_SUMS) for kind in (MEANS, SUMS)]
+    together = Certificates((first, *(found[0] for found in of_sums if found is not None)))
+    wanted: dict[str, Certificate | Certificates] = {SAMPLE: together}
     lists, reached = boxes(domain, hypothesis, rows, most)
     if reached:
         questions = sum(one.size for one in lists)
-        wanted.append(Certificate(start.name, BOXES, reached, questions, (questions,), first.steps, tuple(lists)))
-    if (found := share(SUMS, MOST_SUMMED, sums(domain, hypothesis, rows))) is not None:
-        wanted.append(found[0])
+        wanted[BOXES] = Certificate(start.name, BOXES, reached, questions, (questions,), first.steps, tuple(lists))
     offsets, drawn = first.offset(missed.sizes * GRID).astype(np.float64), start.prior is not None
     return wanted, Prospect.of(missed.gaps, offsets, first.ranks[0], drawn=drawn)
 

@@ -36,6 +36,7 @@ Hypothesis = Dense | Mixture
 Conditions = NDArray[np.uint8]
 Weights = NDArray[np.int64]
 
+MEANS, SUMS = "means", "sums"  # lists of sums, by name: of the parts of means, and of others
 SAMPLED, SAMPLED_SUMS = 2**18, 2**16  # questions of the random lists
 MOST_ATTRIBUTES = 4
 MOST_SUMMED = 3  # attributes of a sum, with the one that is summed
@@ -134,12 +135,12 @@ def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple
     return found, reached
 
 
-def sums(domain: Domain, hypothesis: Hypothesis, rows: int) -> list[Conjunctions]:
-    """A public random list of sums of an attribute's values, for means and sums among the rows of up to two conditions.
+def sums(domain: Domain, hypothesis: Hypothesis, rows: int, kind: str) -> list[Conjunctions]:
+    """A public random list of sums of an attribute's values, with the weights of `kind`, under up to two conditions.
 
     As many with one condition as with two, and each sum over all rows once.
     """
-    weighed = [(name, weights) for name in names_of(domain) for weights in ramps(domain, name)]
+    weighed = [(name, weights) for name in names_of(domain) for weights in ramps(domain, name)[kind]]
     if not weighed or rows * GRID >= MOST_WEIGHTED_STEPS:
         return []
     found = list[Conjunctions]()
@@ -159,15 +160,23 @@ def sums(domain: Domain, hypothesis: Hypothesis, rows: int) -> list[Conjunctions
 
 
 @lru_cache(maxsize=256)
-def ramps(domain: Domain, name: str) -> tuple[Weights, ...]:
-    """The weights by which an attribute's mean and its sum are asked, in grid steps; none where it has no numbers."""
-    found = dict[bytes, Weights]()
-    with suppress(InvalidQuery):
-        parts = [*Mean(domain, name).formula.parts[:1], *Sum(domain, name).formula.parts]
-        for part in parts:
-            weights = np.rint(np.asarray(part.weights) * GRID).astype(np.int64)
-            found[weights.tobytes()] = weights
-    return tuple(found.values())
+def ramps(domain: Domain, name: str) -> dict[str, tuple[Weights, ...]]:
+    """The weights by which an attribute's means are asked, and its sums where they are others, in grid steps.
+
+    None where it has no numbers. A mean is made of the two weights of its list, and of no other: so if a share of the
+    list is within its bar, both parts of a mean are with twice what is left.
+    """
+    found, known = dict[str, tuple[Weights, ...]](), set[bytes]()
+    for kind in (MEANS, SUMS):
+        some = dict[bytes, Weights]()
+        with suppress(InvalidQuery):
+            formula = Mean(domain, name).by_rest if kind == MEANS else Sum(domain, name).formula
+            for part in formula.parts:
+                weights = np.rint(np.asarray(part.weights) * GRID).astype(np.int64)
+                some[weights.tobytes()] = weights
+        found[kind] = tuple(weights for key, weights in some.items() if key not in known)
+        known |= some.keys()
+    return found
 
 
 def _sets(names: Sequence[str], k: int) -> Iterator[tuple[str, ...]]:

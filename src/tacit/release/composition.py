@@ -28,6 +28,7 @@ from tacit.release.evidence import (
     Setting,
     answer_to,
     facts_of,
+    formula_of,
     held_for_all,
     least_sure,
     need_of_table,
@@ -63,7 +64,7 @@ def figures(
 
     What is declared says all about a group that no row of the condition can be in.
     """
-    formula = ask.formula
+    formula = formula_of(ask, groups, setting)
     opened = [_open(part, groups, setting) for part in formula.parts]
     columns = [
         _column(part, groups, found, setting, some, at_once=at_once)
@@ -92,7 +93,8 @@ def figures(
 
 def noisy(ask: Aggregate, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> list[Weighed]:
     """The parts of a value that do not follow from what is public."""
-    return [part for part in ask.formula.parts if not _exact(needs_of(part, groups, setting), found)]
+    parts = formula_of(ask, groups, setting).parts
+    return [part for part in parts if not _exact(needs_of(part, groups, setting), found)]
 
 
 def _exact(need: list[Query] | Marginal, found: Found) -> bool:
@@ -122,11 +124,12 @@ def _sharper(
             continue
         width = None
         if not groups:
-            at = [one.query(setting.domain) for one in ask.formula.parts].index(need)
+            formula = formula_of(ask, groups, setting)
+            at = [one.query(setting.domain) for one in formula.parts].index(need)
             parts = [figures[0] for figures in told]
             parts[at] = Figure(parts[at].value, part.sharper.steps / need.unit)
             alone = all(figure.error == 0 for i, figure in enumerate(parts) if i != at)
-            width = ask.formula.put_together(parts, setting.rows).error if alone else None
+            width = formula.put_together(parts, setting.rows).error if alone else None
         if width is None and part.sharper.said:
             continue
         notes = [one for one in notes if one != part.sharper.said]

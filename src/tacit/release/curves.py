@@ -28,6 +28,7 @@ from tacit.release.evidence import (
     Setting,
     answer_to,
     facts_of,
+    formula_of,
     least_sure,
     once,
     release_of,
@@ -74,7 +75,7 @@ def _pieces(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) ->
     if isinstance(ask, Range):
         return (ask.query,)
     if isinstance(ask, Mean):
-        return tuple(part.query(domain) for part in ask.formula.parts)
+        return tuple(part.query(domain) for part in formula_of(ask, (), setting).parts)
     if isinstance(ask, Quantile):
         return quantiles.cumulative(ask, setting) if domain[ask.name].bins <= MAX_SEPARATE else ()
     return tuple(Query.among(domain, ask.name, range(*interval)) for interval in _intervals(ask, setting))

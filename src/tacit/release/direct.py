@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Direct:
     """The budget is cut into equal parts, one for each new question. What a release tells already is never bought."""
 
-    fresh, learns, knows, everything = True, False, False, False
+    fresh, learns, knows, everything, certifies = True, False, False, False, False
     starts_itself = False
 
     def __init__(self, public: Public, curator: Curator | None, *, questions: int, confidence: float) -> None:

@@ -82,6 +82,7 @@ class Answerer(Protocol):
     fresh: bool  # every new question has noise of its own, and a price: one table is cheaper than many questions
     learns: bool  # a new question is free while what is public answers it well
     everything: bool  # its first purchase answers all questions
+    certifies: bool  # its first purchase answers counts and sums of few conditions
     starts_itself: bool  # whether a question may make the first purchase
 
     def estimate(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> list[Estimate]:

@@ -57,7 +57,7 @@ def everything(domain: Domain, measure: Measure) -> Marginal | Strategy:
 class NoisyHistogram:
     """Everything is answered from one release, which the session's start buys. After that all questions are free."""
 
-    fresh, learns, knows, everything = False, False, False, True
+    fresh, learns, knows, everything, certifies = False, False, False, True, True
     starts_itself = False
 
     def __init__(self, public: Public, curator: Curator | None, *, confidence: float) -> None:

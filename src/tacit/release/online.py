@@ -84,7 +84,7 @@ class Online(Generic[K]):
         self._questions, self._halt, self._at_once = settings.questions, settings.halt, at_once
         total = public.divided
         warm, sure = (Loss(total.measure, int(total.atoms * share)) for share in (settings.warm, settings.certify))
-        self._warm, self._sure = warm, sure
+        self._warm, self._sure, self.certifies = warm, sure, settings.certify > 0
         self.terms = Terms.of(
             total - warm - sure, hits=settings.hits, confidence=confidence, rows_per_person=public.rows_per_person
         )

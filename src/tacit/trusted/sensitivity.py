@@ -16,7 +16,7 @@ from tacit.errors import InvalidQuery
 from tacit.exact.bounds import convolve, shift_distances
 from tacit.exact.price import Sensitivity, noise_for, price
 from tacit.model.budget import Loss, Measure
-from tacit.model.certificate import Certificate, Conjunctions
+from tacit.model.certificate import Certificate, Certificates, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
@@ -39,13 +39,13 @@ def sensitivity(question: Question, domain: Domain) -> Sensitivity:
         2 Σ w and 2 Σ w², as a row leaves one path of nodes and enters another; so does a product of trees, w being the
         weights of the pairs of levels that it asks; a convolution the largest distance between two columns of its
         matrix (`_convolution`); so do residuals (`Residuals.moves`); a certificate 1 for each of its figures
-        (`order_statistics`).
+        (`order_statistics`), and so 1 for the largest figure of several.
     Source: Smith & Ullman, claim 2.2, for trees; statistics are proved in `model.statistic_library`, or vouched for by
         the owner who registered them; the others are immediate.
     """
     if isinstance(question, Query):
         return _both(0 if question.is_constant else 1)
-    if isinstance(question, Statistic):
+    if isinstance(question, Statistic | Certificates):
         return _both(1)
     if isinstance(question, Marginal):
         if question.where == Query.constant(everyone=False):
@@ -91,6 +91,8 @@ def truth(question: Question, records: AnyRecords) -> Counts:
         return records.table(question.names, question.where).ravel()
     if isinstance(question, Certificate):
         return order_statistics(question, records)
+    if isinstance(question, Certificates):
+        return np.array([max(int(order_statistics(one, records)[0]) for one in question.each)], dtype=np.int64)
     if isinstance(question, Residuals):
         return question.answers(map(records.table, question.scopes))
     if isinstance(question, Product):
