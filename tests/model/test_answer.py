@@ -270,6 +270,9 @@ def test_what_a_bar_is_about_that_is_put_together() -> None:
     assert about(parts, 0.9) == "questions like this one"
     assert about([*parts, Bar(3, NOISE, 0.95)], 0.85) == "questions like this one and this noise"
     assert about(parts[2:], 0.95) == EXACT
+    # With its figures and without it is the same thing, and said once.
+    mixed = [Bar(1, f"{parts[0].about} and {NOISE}", 0.9), Bar(2, "questions like this one", 0.9)]
+    assert about(mixed, 0.9) == f"{parts[0].about} and {NOISE}"
 
 
 def test_the_widest_bars_of_parts_hold_for_each_of_them() -> None:

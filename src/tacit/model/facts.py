@@ -75,7 +75,10 @@ def about(bars: Iterable[Bar], confidence: float) -> str:
     noisy = [bar for bar in bars if bar.about != EXACT]
     said = (LIKE if bar.about.endswith(LIKE) and bar.confidence != confidence else bar.about for bar in noisy)
     # Some were put together themselves. Each thing is said once, in an order that does not depend on how they came.
-    return _AND.join(sorted({one for words in said for one in words.split(_AND)})) or EXACT
+    things = {one for words in said for one in words.split(_AND)}
+    if any(one.endswith(LIKE) and one != LIKE for one in things):
+        things.discard(LIKE)  # it is said with its figures
+    return _AND.join(sorted(things)) or EXACT
 
 
 @dataclass(frozen=True, slots=True)
