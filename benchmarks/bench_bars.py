@@ -242,7 +242,7 @@ def means(tables: Sequence[str]) -> None:
             print(f"{name:<24} is not here")
             continue
         data, domain = TABLES[name]()
-        found = [one for _ in range(FEW_RUNS) for one in means_of_groups(data, domain)]
+        found = [one for _ in range(RUNS) for one in means_of_groups(data, domain)]
         for low, high in SIZES:
             some = [one for one in found if low <= one.rows < high]
             size = f"{low:,} to {high:,}" if high < 10**9 else f"{low:,} and more"

@@ -162,7 +162,8 @@ def test_the_demo_beats_fresh_noise_and_catches_the_worst_question() -> None:
     assert first["value"] == again["value"]  # the same question in other words
     worst = shown["worst"]
     assert worst["source"] == "measured"
-    assert abs(worst["value"] - worst["truth"]) < worst["error"] < abs(worst["published"] - worst["truth"])
+    # Its bar is two deviations of its noise: whatever the draw is, it is not beyond eight, but for a chance of 1e-15.
+    assert abs(worst["value"] - worst["truth"]) < 4 * worst["error"] < abs(worst["published"] - worst["truth"])
 
 
 def test_the_demo_marks_a_truth_outside_of_its_bar() -> None:

@@ -60,8 +60,9 @@ SHARES = {SAMPLE: 0.82, BOXES: 0.18}  # of what a certificate costs; means and s
 MOST_ROWS = 2**31 - 1  # of a table that can be certified: sums stay exact
 MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
 MOST_TRIED = 6  # conditions of a long conjunction of which some are taken together: those that the fewest rows meet
-# Times the error to expect of sums: so the figure is seldom theirs, and counts have the narrower bars.
-_ROOM_FOR_SUMS = 1.2
+# Times the error to expect of sums: so the figure is seldom theirs, and counts have the narrower bars. What is summed
+# apart from means is often one attribute, whose errors hang together: what a second fit says of them is less to go by.
+_ROOM_FOR = {MEANS: 1.2, SUMS: 1.6}
 _KEPT = "expected"  # the kind of thing that a second fit says, where it is kept
 
 
@@ -353,7 +354,7 @@ def _wanted(
     if found is None:
         return {}, None
     first, missed = found
-    of_sums = [share(kind, MOST_SUMMED, sums(domain, hypothesis, rows, kind), _ROOM_FOR_SUMS) for kind in (MEANS, SUMS)]
+    of_sums = [share(kind, MOST_SUMMED, sums(domain, hypothesis, rows, kind), room) for kind, room in _ROOM_FOR.items()]
     together = Certificates((first, *(found[0] for found in of_sums if found is not None)))
     wanted: dict[str, Certificate | Certificates] = {SAMPLE: together}
     lists, reached = boxes(domain, hypothesis, rows, most)
