@@ -180,6 +180,11 @@ class Session(Standing):
         return self._mechanism.fresh
 
     @property
+    def certifies(self) -> bool:
+        """Whether counts and sums of few conditions are answered by what the session starts from."""
+        return self._mechanism.certifies
+
+    @property
     def learns(self) -> bool:
         """Whether tables are put together from counts, of which each is a question of its own."""
         return self._mechanism.learns

@@ -19,7 +19,7 @@ from scipy.stats import binom
 import tacit
 from support import once
 from tacit.errors import ConfigError, NotStarted
-from tacit.model.ask import Count
+from tacit.model.ask import Count, Sum
 from tacit.model.budget import Loss
 from tacit.model.certificate import Certificate, Certificates
 from tacit.model.factor import GRID, Factor
@@ -295,6 +295,22 @@ def test_sums_that_are_no_part_of_a_mean_have_a_list_of_their_own() -> None:
     )
     many = {name: [len(some) for some in ramps(domain, name).values()] for name in domain.names}
     assert many == {"up": [2, 1], "both": [2, 2], "name": [0, 0]}
+
+
+def test_the_sum_of_all_rows_has_the_bar_of_its_list_whichever_way_it_is_kept(tmp_path: Path) -> None:
+    """Of values from 10 on, what is asked is kept as all rows less the rest."""
+    domain = tacit.Domain({"up": tacit.integer(10, 29), "d": tacit.boolean()})
+    rows = pd.DataFrame({"up": 10 + np.arange(N) % 20, "d": np.arange(N) % 3 == 0})
+    settings: dict[str, Any] = {"mechanism": "iterative", "warm": 0.6, "certify": 0.2, "hits": 2, "start": True}
+    budget = tacit.Budget(epsilon=1.0, delta=1e-9)
+    with tacit.open(data=rows, domain=domain, budget=budget, ledger=tmp_path / "l", **settings) as session:
+        session.start()
+        (part,) = Sum(domain, "up").formula.parts
+        query = part.query(domain)
+        assert query.complement
+        found = base_of(session).estimate(query)
+        assert found is not None
+        assert any("like this one" in bar.about for bar in found.facts.bars)
 
 
 def weighted(steps: Any) -> Query:

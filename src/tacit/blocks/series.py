@@ -291,7 +291,8 @@ class Series(Questions):
             return not one.fresh or len(pieces) < FEW
 
         rows = sum(block.rows for block in blocks)
-        return Setting(self._over(blocks), rows, one.confidence, free, one.fresh, piecewise)
+        over, certifies = self._over(blocks), one.certifies  # as each of its blocks by itself
+        return Setting(over, rows, one.confidence, free, one.fresh, piecewise, certifies=certifies)
 
     def _found(self, needs: Sequence[Need], blocks: Sequence[Block]) -> dict[Need, Part]:
         apart = self._apart(needs, blocks)

@@ -20,7 +20,7 @@ from tacit.errors import InvalidQuery
 from tacit.model import span
 from tacit.model.description import describe
 from tacit.model.domain import Domain
-from tacit.model.factor import MAX_TABLE
+from tacit.model.factor import MAX_TABLE, Factor
 from tacit.model.facts import joined
 from tacit.model.formula import IF_ANY, IF_TWO, Figure, Formula, Middles, Weighed, check_unweighted, ratio, share
 from tacit.model.query import Query, plain_product
@@ -59,6 +59,7 @@ class Fraction:
     given: Query = EVERYONE
     formula: Formula = field(init=False, compare=False, repr=False)
     by_rest: Formula | None = field(init=False, compare=False, repr=False)
+    telling: Factor | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for condition in (self.where, self.given):
@@ -66,7 +67,9 @@ class Fraction:
         if self.given.is_constant and not self.given.is_everyone:
             raise InvalidQuery("no row can meet the condition below the line, so there is no fraction.")
         some = Query.all([self.where, self.given])
-        rest = _rest(some, self.given)
+        telling = _telling(some, self.given)
+        rest = None if telling is None else Query.all([~Query.product([telling], complement=False), self.given])
+        object.__setattr__(self, "telling", telling)
         object.__setattr__(self, "where", some)
         object.__setattr__(self, "formula", self._of(self.given, ratio))
         object.__setattr__(self, "by_rest", None if rest is None else self._of(rest, share))
@@ -88,16 +91,17 @@ class Fraction:
         return f"the fraction of rows with {describe(self.where, domain)}{among}"
 
 
-def _rest(some: Query, given: Query) -> Query | None:
-    """The rows of a condition without some of them; None where several conditions tell these apart.
+def _telling(some: Query, given: Query) -> Factor | None:
+    """The condition on one attribute, which `given` says nothing of, by which some rows are told from all of them.
 
-    It depends on which rows they are, and not on how they were written.
+    It depends on which rows they are, and not on how they were written. None where there is no such one.
     """
-    if any(query.complement and len(query.factors) > 1 for query in (some, given)):
+    if some.complement and len(some.factors) > 1:
         return None
     known = {(factor.scope, factor.weights.tobytes()) for factor in plain_product(given)}
     more = [factor for factor in plain_product(some) if (factor.scope, factor.weights.tobytes()) not in known]
-    return Query.all([~Query.product(more, complement=False), given]) if len(more) == 1 else None
+    alone = len(more) == 1 and len(more[0].scope) == 1 and more[0].scope[0] not in given.scope
+    return more[0] if alone else None
 
 
 @dataclass(frozen=True)

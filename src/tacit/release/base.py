@@ -220,7 +220,7 @@ class Base:
             if alone:  # n less the others: the error is the same, and so is what is certified of it
                 other = Side.of(factor.flipped(), self._domain)
                 if (other.listed, -other.boxes) > (side.listed, -side.boxes):
-                    side = side._replace(listed=other.listed, boxes=other.boxes, flipped=True)
+                    side = side._replace(listed=other.listed, boxes=other.boxes, flipped=True, ramp=other.ramp)
             self._known[known] = side
         return self._known[known]
 

@@ -20,6 +20,7 @@ from tacit.model.answer import Answer
 from tacit.model.ask import GroupBy
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
+from tacit.model.factor import Factor
 from tacit.model.facts import EXACT, FREE, NOISE, Bar, Facts, about, all_of, joined
 from tacit.model.formula import Formula
 from tacit.model.noise_law import Noise
@@ -104,23 +105,20 @@ def formula_of(ask: Aggregate, groups: Sequence[GroupBy], setting: Setting) -> F
         counted = ask.where.is_everyone and not setting.domain[ask.name].extras
     else:
         counted = ask.given.is_everyone
-        if not _certifiable(ask.by_rest.parts[1].where, setting.domain):
+        if not _certifiable(ask.telling, groups, setting.domain):
             return ask.formula
     return ask.formula if counted and not groups else ask.by_rest
 
 
-def _certifiable(query: Query, domain: Domain) -> bool:
-    """Whether a count is like those that are certified: a conjunction, of ranges where values have an order."""
-    if query.is_constant or (query.complement and len(query.factors) > 1):
+def _certifiable(telling: Factor | None, groups: Sequence[GroupBy], domain: Domain) -> bool:
+    """Whether the rows that do not meet a condition are like those that are certified: one range, if it has an order.
+
+    In groups of its own attribute they would be others than under the condition of a group.
+    """
+    if telling is None or telling.scope[0] in [group.name for group in groups]:
         return False
-    for factor in query.factors:
-        met = factor.flipped() if query.complement else factor
-        if len(met.scope) > 1:
-            return False
-        edges = np.count_nonzero(np.diff(met.weights, prepend=0, append=0))
-        if domain[met.scope[0]].ordered and edges > 2:
-            return False
-    return True
+    edges = int(np.count_nonzero(np.diff(telling.flipped().weights, prepend=0, append=0)))
+    return edges <= 2 or not domain[telling.scope[0]].ordered
 
 
 def answer_to(text: str, query: Query | Statistic, found: Found, rows: int) -> Answer:
