@@ -110,8 +110,9 @@ GROUPED = [
 def test_a_fraction_is_the_same_whatever_conditions_its_group_comes_with(tmp_path: Path, mechanism: str) -> None:
     certified: dict[str, Any] = {"warm": 0.6, "certify": 0.2} if mechanism == "iterative" else {}
     asked = "COUNT(*) FILTER (WHERE sex = 'F') / COUNT(*)"
+    budget = tacit.Budget(epsilon=1.0, delta=1e-9)
     with tacit.open(
-        data=table(), domain=DOMAIN, budget=PLENTY, ledger=tmp_path / "l", mechanism=mechanism, start=True, **certified
+        data=table(), domain=DOMAIN, budget=budget, ledger=tmp_path / "l", mechanism=mechanism, start=True, **certified
     ) as session:
         for groups, row, condition in GROUPED:
             by = groups.partition("GROUP BY ")[2]
@@ -124,7 +125,11 @@ def test_a_fraction_is_the_same_whatever_conditions_its_group_comes_with(tmp_pat
 def test_a_mean_is_the_same_in_a_series_and_in_its_block(tmp_path: Path, mechanism: str) -> None:
     certified: dict[str, Any] = {"warm": 0.6, "certify": 0.2} if mechanism == "iterative" else {}
     with tacit.series(
-        ledger=tmp_path / "months.tacit", domain=DOMAIN, budget=PLENTY, mechanism=mechanism, **certified
+        ledger=tmp_path / "months.tacit",
+        domain=DOMAIN,
+        budget=tacit.Budget(epsilon=1.0, delta=1e-9),
+        mechanism=mechanism,
+        **certified,
     ) as series:
         series.append(table(), "1")
         series.start()
