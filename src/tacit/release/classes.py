@@ -163,8 +163,8 @@ def sums(domain: Domain, hypothesis: Hypothesis, rows: int, kind: str) -> list[C
 def ramps(domain: Domain, name: str) -> dict[str, tuple[Weights, ...]]:
     """The weights by which an attribute's means are asked, and its sums where they are others, in grid steps.
 
-    None where it has no numbers. A mean is made of the two weights of its list, and of no other: so if a share of the
-    list is within its bar, both parts of a mean are with twice what is left.
+    None where it has no numbers. The list of means has two weights, those of its parts: so where one in twenty of the
+    list is beyond its bar, a part of at most one mean in ten is.
     """
     found, known = dict[str, tuple[Weights, ...]](), set[bytes]()
     for kind in (MEANS, SUMS):
