@@ -38,6 +38,11 @@ page: setup .venv/.serve  ## The same in the browser, until Ctrl+C
 # tests start find Tacit compiled, whatever the environment says about that. A worker takes whole files, and then what the
 # other one has left, so that what the tests of a file share is made once. The pages are tried in Chromium where it and its
 # driver are on the path; elsewhere those tests are skipped, and say why.
+#
+# A ledger is synced to the disk at every charge, which is most of what a test waits for: where there is a roomy file system
+# in memory, the tests' files are kept there. `make crash` stays on the disk.
+MEMORY := $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 && $$6 == "/dev/shm" {print $$6}')
+test audit: export TMPDIR := $(or $(MEMORY),$(TMPDIR),/tmp)
 CHROMIUM := $(shell command -v chromium >/dev/null && command -v chromedriver >/dev/null && echo .venv/.browser)
 test: export OPENBLAS_NUM_THREADS := 1
 test: export PYTHONDONTWRITEBYTECODE :=

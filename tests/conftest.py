@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ no_clock = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", no_clock, derandomize=True)
 settings.register_profile("explore", no_clock)
 settings.load_profile("same")
+_states = count()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,7 +64,8 @@ def state_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path_factory.mktemp("state")
+    # numbered here: pytest would look through all folders of the tests before, thousands of them, for the next number
+    folder = tmp_path_factory.mktemp(f"state-of-test-{next(_states)}", numbered=False)
     monkeypatch.setenv("TACIT_STATE", str(folder))
     return folder
 
