@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutant import plant
 
-_BAR = "release/ranges/bar.py"
+_BAR = "release/noise_sum.py"
 _NOISE, _TABLE, _REJECTION, _BOUNDS = "trusted/noise.py", "exact/table.py", "exact/rejection.py", "exact/bounds.py"
 _OWN = "trusted/test_noise_arrays.py::test_every_entry_of_a_table_gets_noise_of_its_own"
 _SCALE = "trusted/test_noise_arrays.py::test_every_way_to_draw_is_asked_for_this_very_law"
@@ -207,8 +207,16 @@ NOISE = (
         "bars of ranges by a continuous quantile",
         "the bar of a range holds for noise that is whole numbers",
         _BAR,
-        "found = min(float((back + deviations * wider(noise)).min()), math.sqrt(variance(noise) / miss))",
-        "found = _continuous(noise.kind, miss) * math.sqrt(variance(noise))",
-        "release/test_interval_bar.py::test_bars_hold_by_the_exact_law_of_integer_noise",
+        "return min(float((back + deviations * wider(noise)).min()), math.sqrt(variance(noise) / miss))",
+        "return _continuous(noise.kind, miss) * math.sqrt(variance(noise))",
+        "release/test_noise_sum.py::test_bars_hold_by_the_exact_law_of_integer_noise",
+    ),
+    plant(
+        "bars of weighted sums by a normal quantile",
+        "the bar of a weighted sum of noise, of several scales too, holds for noise that is whole numbers",
+        _BAR,
+        "return min(float(compared.min()), math.sqrt(true / miss), subgaussian)",
+        'return _continuous("gaussian", miss) * math.sqrt(true)',
+        "release/test_noise_sum.py::test_bars_of_several_scales_at_once_hold_by_the_exact_law",
     ),
 )

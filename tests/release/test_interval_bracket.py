@@ -15,7 +15,7 @@ from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Query
 from tacit.model.workload import Product, Tree
-from tacit.release.ranges.bar import continuous
+from tacit.release.noise_sum import continuous
 from tacit.release.ranges.bracket import Places, brackets
 from tacit.release.ranges.nested_product import rectangles
 from tacit.release.ranges.rectangles import Rectangles, choose_product, least_squares, rectangle_variance, sums_of

@@ -16,7 +16,7 @@ from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.workload import Product, Tree, check, leaves
-from tacit.release.ranges.bar import half_widths
+from tacit.release.noise_sum import half_widths
 from tacit.release.ranges.rectangles import Rectangles, choose_product, least_squares, rectangle_variance
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import truth as strategy_truth

@@ -25,8 +25,8 @@ from tacit.model.workload import marginal
 from tacit.release.classes import _answers
 from tacit.release.estimate import Estimate
 from tacit.release.hypothesis.cell_weights import Dense
-from tacit.release.hypothesis.noise_sum import Draws, width_of_bridge, width_of_sum
 from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
+from tacit.release.noise_sum import Draws, width_of_bridge, width_of_sum
 from tacit.release.purchases import Bought, Purchase, split
 from tacit.release.ranges.flat_table import FlatTable
 from tacit.release.synthetic import Synthetic

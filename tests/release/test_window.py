@@ -19,7 +19,7 @@ from tacit.model.workload import Marginal
 from tacit.release.block_parts import BlockTerms, Blockwise, in_steps, paid, summed
 from tacit.release.estimate import Ceiling, Centre, Estimate, TableEstimate
 from tacit.release.groups import BlockGroup, Taken
-from tacit.release.hypothesis.noise_sum import Draws, width_of_all
+from tacit.release.noise_sum import Draws, width_of_all
 
 CONFIDENCE = 0.95
 FREE = Loss("gdp", 0)

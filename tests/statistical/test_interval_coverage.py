@@ -25,7 +25,7 @@ from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.workload import leaves
-from tacit.release.ranges.bar import half_widths
+from tacit.release.noise_sum import half_widths
 from tacit.release.ranges.choice import About, choose
 from tacit.release.ranges.distribution import Distribution
 from tacit.trusted.noise import add_noise

@@ -75,7 +75,7 @@ def quantile(noise: Noise, confidence: float) -> int:
     >>> quantile(Noise("laplace", 10.0), 0.95)
     30
     """
-    miss = _miss(confidence)
+    miss = missed(confidence)
     if noise.kind == "gaussian":
         if noise.scale > _SUMMED:
             from scipy.special import erfcinv  # scipy is imported where it is needed: most questions do without
@@ -92,12 +92,10 @@ def quantile(noise: Noise, confidence: float) -> int:
 
 
 @lru_cache(maxsize=4096)
-def quantile_of_sum(noise: Noise, terms: int, confidence: float, *, weighted: bool = False) -> int:
+def quantile_of_sum(noise: Noise, terms: int, confidence: float) -> int:
     """An integer h with Pr[|Z_1 + ... + Z_terms| <= h] >= confidence, for independent draws; exact for one term.
 
-    Any draws added up may be a fixed subset, so this bounds the error of a sum of released cells. With `weighted`, each
-    draw may be scaled by a weight in [0, 1] of its own: the subgaussian and the Chernoff bound below hold for that too,
-    because a moment generating function of symmetric noise only falls when its argument shrinks.
+    Any draws added up may be a fixed subset, so this bounds the error of a sum of released cells.
 
     Laplace: exact up to 4096 terms, because the sum is the difference of two negative binomials and its positive part
     a mixture of negative binomials (`_laplace_mixture`). Beyond, the Chernoff bound 2 M(t)^terms exp(-t(h+1)) with the
@@ -110,20 +108,15 @@ def quantile_of_sum(noise: Noise, terms: int, confidence: float, *, weighted: bo
     >>> quantile_of_sum(Noise("gaussian", 10.0), 4, 0.95)
     39
     """
-    miss = _miss(confidence)
+    miss = missed(confidence)
     if terms < 1:
         raise ValueError(f"a sum has at least one term, not {terms}")
     if terms == 1:
         return quantile(noise, confidence)
     if noise.kind == "laplace":
-        # A weighted sum is not whole, so being above h is not being at least h + 1.
-        return (
-            _laplace_sum_chernoff(noise.scale, terms, miss) + 1 if weighted else _laplace_sum(noise.scale, terms, miss)
-        )
+        return _laplace_sum(noise.scale, terms, miss)
     subgaussian = math.ceil(noise.scale * math.sqrt(2 * terms * math.log(2 / miss)) * (1 + 1e-12)) - 1
     wide = math.nextafter(noise.scale * math.sqrt(terms) * (1 + 1e-12), math.inf)
-    if weighted:
-        return subgaussian + 1
     if noise.scale < 0.5 or wide > MAX_SCALE:
         return subgaussian
     rate = (math.pi * noise.scale) ** 2
@@ -187,7 +180,7 @@ def _laplace_mixture(p: float, terms: int) -> tuple[NDArray[np.float64], NDArray
     return np.arange(terms, 0, -1.0)[kept], weight[kept]
 
 
-def _miss(confidence: float) -> float:
+def missed(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence is above 0 and below 1, not {confidence!r}")
     return 1 - confidence

@@ -38,8 +38,8 @@ from tacit.model.workload import Marginal
 from tacit.release.estimate import Centre, Estimate, TableEstimate, for_each
 from tacit.release.evidence import Need, Part, RangesOf, Released, sure
 from tacit.release.groups import BlockGroup, Taken, runs
-from tacit.release.hypothesis.noise_sum import Draws, width_of_all
 from tacit.release.hypothesis.noisy_table import CellSums
+from tacit.release.noise_sum import Draws, width_of_all
 from tacit.release.purchases import split
 from tacit.release.ranges.flat_table import FlatTable
 

@@ -32,10 +32,10 @@ from tacit.release.evidence import (
     held_for_all,
     least_sure,
     need_of_table,
-    noise_bars,
     sure,
     with_widest,
 )
+from tacit.release.noise_sum import weighted_widths
 
 
 class Composed(NamedTuple):
@@ -259,5 +259,5 @@ def _from_table(
         parts = group.parts(setting.domain)
         cells = gathered(np.add, cells, parts, axis)
         terms *= max(map(len, parts))
-    error = float(noise_bars(table.noise, np.array([table.draws * terms]), sure)[0])
+    error = float(weighted_widths(table.noise, np.array([table.draws * terms]), sure)[0])
     return [Figure(value, error) for value in cells.ravel().tolist()]

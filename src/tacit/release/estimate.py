@@ -17,7 +17,7 @@ from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.status import DryRun
 from tacit.model.workload import Marginal
-from tacit.release.hypothesis.noise_sum import Draws
+from tacit.release.noise_sum import Draws
 from tacit.store.chain import Mark
 
 

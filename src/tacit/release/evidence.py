@@ -23,12 +23,10 @@ from tacit.model.domain import Domain
 from tacit.model.factor import Factor
 from tacit.model.facts import EXACT, FREE, NOISE, Bar, Facts, about, all_of, joined
 from tacit.model.formula import Formula
-from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import MAX_ANSWERS, Marginal
 from tacit.release.estimate import Estimate, TableEstimate
-from tacit.release.hypothesis.noisy_table import weighted_width
 from tacit.release.purchases import Ranged
 
 T = TypeVar("T")
@@ -186,15 +184,6 @@ def sure(noisy: int, confidence: float) -> float:
 def least_sure(parts: Iterable[Facts], setting: Setting) -> float:
     """The least confidence of the bars that parts are shown with: the session's, or less for a sum over blocks."""
     return min([setting.confidence, *(bar.confidence for part in parts for bar in part.bars[:1])])
-
-
-def noise_bars(noise: Noise, terms: Floats, confidence: float) -> Floats:
-    """Bars for sums of noise with weights in [-1, 1] whose squares add up to at most `terms`."""
-    whole = np.maximum(1, np.ceil(terms - 1e-9)).astype(np.int64)
-    if whole.size > 64:  # to the next quarter of an octave: a few bounds serve all
-        whole = np.ceil(2 ** (np.ceil(np.log2(whole) * 4) / 4)).astype(np.int64)
-    known = {k: weighted_width(noise, k, confidence) for k in set(whole.tolist())}
-    return np.array([float(known[k]) for k in whole.tolist()])
 
 
 def release_of(name: str, share: float | None, found: Found) -> Released | None:

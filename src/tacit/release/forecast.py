@@ -25,8 +25,8 @@ from tacit.release.classes import Miss
 from tacit.release.histogram import everything
 from tacit.release.hypothesis.cell_weights import MAX_CELLS
 from tacit.release.hypothesis.mixture import MAX_VALUES
+from tacit.release.noise_sum import half_widths
 from tacit.release.ranges.band import band
-from tacit.release.ranges.bar import half_widths
 from tacit.release.ranges.choice import intervals_of
 from tacit.release.ranges.decoder import Decoder
 from tacit.trusted.sensitivity import noise_of

@@ -36,12 +36,12 @@ from tacit.release.evidence import (
     facts_of,
     least_sure,
     need_of_table,
-    noise_bars,
     once,
     release_of,
     sure,
     with_widest,
 )
+from tacit.release.noise_sum import weighted_widths
 from tacit.release.ranges.distribution import Located, located
 from tacit.release.ranges.rectangles import Rectangles
 
@@ -156,8 +156,8 @@ def _of_table(
     """The ranks by a table of the attribute, each cell with so many draws of one noise."""
     t = np.arange(bins.size + 1)
     terms = draws * (t * (1 - ask.q) ** 2 + (bins.size - t) * ask.q**2)
-    bars = noise_bars(noise, terms, setting.confidence)
-    last = noise_bars(noise, np.array([draws * bins.size]), setting.confidence)
+    bars = weighted_widths(noise, terms, setting.confidence)
+    last = weighted_widths(noise, np.array([draws * bins.size]), setting.confidence)
     return Ranks(np.concatenate([[0.0], np.cumsum(cells[bins])]), bars, float(last[0]), setting.confidence, bins)
 
 

@@ -31,7 +31,7 @@ from tacit.model.query import Query
 from tacit.model.residuals import Residuals, residual
 from tacit.model.workload import Marginal, marginal
 from tacit.release.estimate import Centre, TableEstimate
-from tacit.release.hypothesis.noise_sum import Draws, width_of_bridge, width_of_sum
+from tacit.release.noise_sum import Draws, width_of_bridge, width_of_sum
 
 Names = tuple[str, ...]
 _MOST = 2**62  # within 64 bits, with a bit to spare

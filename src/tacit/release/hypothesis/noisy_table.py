@@ -20,7 +20,7 @@ from tacit.model.noise_law import Noise, quantile_of_sum
 from tacit.model.query import Query, plain_product
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Centre, TableEstimate
-from tacit.release.hypothesis.noise_sum import Draws
+from tacit.release.noise_sum import Draws, weighted_widths
 
 _REMEMBERED = 2**16  # cells of a sum that is kept for the next question
 
@@ -73,7 +73,7 @@ class NoisyTable:
             return quantile_of_sum(self.noise, each * some, confidence)
         chosen = _chosen(inside, shape) if self.where.is_everyone else sides(inside, inside.scope, shape)[0]
         squares = float(((chosen / inside.unit) ** 2).sum())
-        return inside.unit * weighted_width(self.noise, each * squares, confidence)
+        return math.ceil(inside.unit * float(weighted_widths(self.noise, each * squares, confidence)))
 
     def centre(self, query: Query) -> Centre:
         """The query's answer, and the draws in the cells that it is a sum of."""
@@ -156,7 +156,7 @@ class CellSums:
 
     def weighted(self, total: float, squares: float, confidence: float) -> float:
         """The error of a sum with weights in [-1, 1], from the sum of their squares."""
-        return weighted_width(self.noise, self.each * squares, confidence)
+        return float(weighted_widths(self.noise, self.each * squares, confidence))
 
     def band(self, confidence: float) -> float:
         """The error of all cumulative counts at once.
@@ -172,18 +172,9 @@ class CellSums:
 def half_width_within(query: Query, domain: Domain, noise: Noise, confidence: float) -> int:
     """The error, in grid steps, of the query's answer from the table of its own attributes: before it is bought."""
     cells = summed(query, query.scope, domain.shape_of(query.scope))
-    return query.unit * quantile_of_sum(noise, cells, confidence, weighted=query.unit > 1)
-
-
-def weighted_width(noise: Noise, squares: float, confidence: float) -> int:
-    """A bar for a sum of noise with weights in [-1, 1] whose squares add up to at most this.
-
-    A draw's log moment generating function divided by the square of its argument rises, because all its even cumulants
-    are positive (discrete Laplace: a difference of geometrics) or it is subgaussian (discrete Gaussian). So weights
-    count by their squares, and whole draws stand for them in `quantile_of_sum`.
-    """
-    # One term asks for two: of a single draw only the plain quantile is known, and a weighted one is not whole.
-    return quantile_of_sum(noise, max(2, math.ceil(squares - 1e-9)), confidence, weighted=True)
+    if query.unit == 1:
+        return quantile_of_sum(noise, cells, confidence)
+    return math.ceil(query.unit * float(weighted_widths(noise, cells, confidence)))
 
 
 def _chosen(query: Query, shape: list[int]) -> NDArray[np.int64]:

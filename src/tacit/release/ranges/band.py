@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.model.noise_law import Noise, NoiseKind
 from tacit.model.workload import Tree
-from tacit.release.ranges.bar import smoothed, wider
+from tacit.release.noise_sum import smoothed, wider
 from tacit.release.ranges.decoder import Decoder
 
 SEED = 1905  # of the simulation: public, and the same for everybody

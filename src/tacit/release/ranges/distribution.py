@@ -23,8 +23,8 @@ from tacit.model.formula import middles_of
 from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Query
 from tacit.model.workload import Convolution, Tree, leaves
+from tacit.release.noise_sum import half_widths
 from tacit.release.ranges.band import Band, band
-from tacit.release.ranges.bar import half_widths
 from tacit.release.ranges.decoder import Decoder
 
 Floats = NDArray[np.float64]

@@ -21,8 +21,8 @@ from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.workload import Product, Tree, leaves
+from tacit.release.noise_sum import continuous, half_widths
 from tacit.release.ranges import nested_product
-from tacit.release.ranges.bar import continuous, half_widths
 from tacit.release.ranges.bracket import Brackets, brackets
 from tacit.release.ranges.choice import falling, trees, weightings
 from tacit.release.ranges.distribution import Counts, cut_errors

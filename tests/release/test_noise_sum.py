@@ -18,7 +18,7 @@ from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, NoiseKind, pmf, variance
 from tacit.model.workload import Product, Tree
-from tacit.release.ranges.bar import continuous, half_widths
+from tacit.release.noise_sum import Draws, continuous, half_widths, weighted_widths, width_of_all
 from tacit.release.ranges.decoder import Decoder
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.rectangles import Rectangles
@@ -65,6 +65,7 @@ def test_bars_hold_by_the_exact_law_of_integer_noise(kind: NoiseKind, weights: t
             for bar in (
                 half_widths(noise, squares(weights), confidence),
                 half_widths(noise, squares(weights), confidence, distinct),
+                weighted_widths(noise, squares(weights), confidence),
             ):
                 assert missed(noise, weights, float(bar)) <= 1 - confidence
         # The control, a continuous quantile, is what bars were before.
@@ -72,6 +73,28 @@ def test_bars_hold_by_the_exact_law_of_integer_noise(kind: NoiseKind, weights: t
         control = max(control, missed(noise, weights, old))
     if len(weights) < 4:
         assert control > 0.06
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bars_of_several_scales_at_once_hold_by_the_exact_law(kind: NoiseKind) -> None:
+    """The same table of two blocks, each with noise of its own: twelfths of both, added up."""
+    control = 0.0
+    for scales, weights in itertools.product(
+        ((0.4, 2.6), (1.0, 5.5), (3.3, 4.0)), (((12,), (5, 4)), ((9, 7), (12, 12)))
+    ):
+        parts = [
+            Draws(Noise(kind, scale), squares(some), max(some) / 12, len(some))
+            for scale, some in zip(scales, weights, strict=True)
+        ]
+        both = np.convolve(*(law(part.noise, some) for part, some in zip(parts, weights, strict=True)))
+        at = np.abs(np.arange(both.size) - both.size // 2) / 12
+        for confidence in CONFIDENCES:
+            assert both[at > width_of_all(parts, confidence) * (1 + 1e-12)].sum() <= 1 - confidence
+        deviation = math.sqrt(sum(variance(part.noise) * part.squares for part in parts))
+        control = max(control, float(both[at > 1.9 * deviation].sum()))
+        if kind == "gaussian":
+            assert width_of_all(parts, 0.95) <= 1.96 * deviation + math.sqrt(sum(part.squares for part in parts))
+    assert control > 0.05
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -109,6 +132,18 @@ def test_many_sums_are_answered_as_one_by_one() -> None:
         each = [[float(half_widths(noise, one, 0.95, distinct)) for one in row] for row in spreads]
         assert found.tolist() == each
     assert found[0, 0] == 0.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bars_of_many_weighted_sums_are_about_those_of_each_and_of_a_normal_law(kind: NoiseKind) -> None:
+    """Many sums of Laplace noise share a few bounds."""
+    noise, spreads = Noise(kind, 20.0), np.geomspace(0.01, 5_000, 300)
+    many = weighted_widths(noise, spreads, 0.95)
+    each = np.array([float(weighted_widths(noise, one, 0.95)) for one in spreads])
+    assert (many <= 1.1 * each).all()
+    normal = 1.96 * np.sqrt(variance(noise) * spreads[spreads > 30])
+    assert (normal <= each[spreads > 30]).all()
+    assert (each[spreads > 30] <= (1.03 if kind == "gaussian" else 1.2) * normal).all()
 
 
 def test_what_is_shown_holds_by_the_exact_law() -> None:
