@@ -1,11 +1,13 @@
 """What is said of answers against what they are: certified bars over the errors they cover, and speed.
 
-    python -m benchmarks.bench_bars [--quick] [--columns] [--means] [--speed]
+    python -m benchmarks.bench_bars [--quick] [--columns] [--means] [--ranges] [--speed]
 
 `width` is the mean half width shown over a whole certified class of questions, over the true 95 % quantile of their
 errors; `at once` the bar for all boxes at once over the largest error of them; 1 is as narrow as can be. `gate` is the
 same figure of the bar that a gate gives, in the same run. With `--means`, the same of the means of each numeric
-attribute in the groups by one other attribute and by two, in per cent of the attribute's span. Tables that lie beside
+attribute in the groups by one other attribute and by two, in per cent of the attribute's span. With `--ranges`, bars
+of random conjunctions whose conditions on ordered attributes are single ranges, and of others where they are two, as
+`OR` and values that are missing make them; and how many of these need no gate. Tables that lie beside
 the repository (`../shared/data`) are left out where they are not there.
 """
 
@@ -81,12 +83,34 @@ def _made_up() -> tuple[Any, tacit.Domain]:
     return made_up(domain, 30_000, SEED), domain
 
 
+def _patients() -> tuple[Any, tacit.Domain]:
+    """8,000 of them; of some the age is not known."""
+    rng = np.random.Generator(np.random.PCG64(SEED))
+    age = np.clip(rng.normal(55, 20, 8_000), 0, 99).astype(int)
+    stay = np.minimum(30, rng.exponential(4 + 4 * (age > 70))).astype(int)
+    cost = np.clip(500 + 400 * stay + rng.exponential(800, 8_000), 0, 10_999).astype(int)
+    ward = rng.choice(list("abcdefgh"), 8_000, p=[0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.05, 0.05])
+    frame = pd.DataFrame({"age": age, "stay": stay, "ward": ward, "sex": rng.choice(["F", "M"], 8_000), "cost": cost})
+    frame["age"] = frame["age"].mask(rng.random(8_000) < 0.03)
+    domain = tacit.Domain(
+        {
+            "age": tacit.integer(0, 99, width=5, missing="unknown"),
+            "stay": tacit.integer(0, 30),
+            "ward": tacit.category(list("abcdefgh")),
+            "sex": tacit.category(["F", "M"]),
+            "cost": tacit.integer(0, 10_999, width=1_000),
+        }
+    )
+    return frame, domain
+
+
 TABLES: dict[str, Callable[[], tuple[Any, tacit.Domain]]] = {
     "demonstration": lambda: (demo_data(), DEMO),
     "Adult, 8 attributes": _adult,
     "Adult, 14 attributes": lambda: (wide_rows(), wide_domain()),
     "bank, 8 attributes": _bank,
     "made-up, 7 attributes": _made_up,
+    "patients": _patients,
 }
 
 
@@ -108,10 +132,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="the demonstration and the made-up table, at epsilon 1")
     parser.add_argument("--columns", action="store_true", help="the bar of one count by columns and questions, alone")
     parser.add_argument("--means", action="store_true", help="means of groups alone")
+    parser.add_argument("--ranges", action="store_true", help="conditions of one range and of two alone")
     parser.add_argument("--speed", action="store_true", help="speed alone")
     options = parser.parse_args(arguments or [])
     if options.means:
         means(("demonstration",) if options.quick else ("demonstration", "made-up, 7 attributes", "bank, 8 attributes"))
+        return
+    if options.ranges:
+        ranges(("patients", "demonstration"))
         return
     if not options.columns and not options.speed:
         widths(("demonstration", "made-up, 7 attributes"), (1.0,)) if options.quick else widths(tuple(TABLES), EPSILONS)
@@ -276,6 +304,51 @@ def means_of_groups(data: Any, domain: tacit.Domain) -> Iterator[OfGroup]:
                     if rows := int(cells.sum()):
                         off = abs(value - float(cells @ numbers) / rows) / np.ptp(numbers)
                         yield OfGroup(rows, off, 1.0 if np.isnan(bar) else bar / np.ptp(numbers))
+
+
+# -- one range, and two ------------------------------------------------------------------------------------------------
+
+OF_EACH = 600  # questions for each start
+
+
+def ranges(tables: Sequence[str]) -> None:
+    print(f"{'table':<24} {'ranges':>7} {'free':>6} {'95 % of errors':>15} {'bar':>7} {'within':>7}")
+    for name in tables:
+        data, domain = TABLES[name]()
+        found = [one for _ in range(RUNS) for one in of_ranges(data, domain)]
+        for many in (1, 2):
+            bars = [(off, bar) for runs, off, bar in found if runs == many]
+            shown = np.array([one for one in bars if one[1] is not None], dtype=np.float64)
+            print(
+                f"{name:<24} {many:>7} {len(shown) / len(bars):>6.0%} {np.quantile(shown[:, 0], 0.95):>15,.0f}"
+                f" {shown[:, 1].mean():>7,.0f} {(shown[:, 0] <= shown[:, 1]).mean():>7.1%}"
+            )
+
+
+def of_ranges(data: Any, domain: tacit.Domain) -> Iterator[tuple[int, float, float | None]]:
+    """Of random conjunctions of one to three conditions: their ranges, their error, and their bar without a gate."""
+    rng = np.random.Generator(np.random.PCG64(SEED))
+
+    def condition(name: str, many: int) -> Query:
+        size = domain[name].size
+        if not domain[name].ordered:
+            return Query.among(domain, name, rng.choice(size, rng.integers(1, size), replace=False))
+        ends = np.sort(rng.choice(size + 1, 2 * many if size > 2 else 2, replace=False)).reshape(-1, 2)
+        return Query.among(domain, name, [value for first, last in ends for value in range(first, last)])
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        opened(data, domain, 1.0, Path(folder) / "ranges.tacit") as session,
+    ):
+        session.start()
+        base, records = parts_of(session)
+        for many in (1, 2):
+            for _ in range(OF_EACH):
+                names = rng.choice(domain.names, rng.integers(1, 4), replace=False)
+                query = Query.all([condition(name, many) for name in names])
+                found = None if query.is_constant else base.estimate(query)
+                bar = None if found is None else min(bar.width for bar in found.facts.bars)
+                yield many, 0.0 if found is None else abs(found.value - records.answer(query)), bar
 
 
 # -- one count, by columns and questions ------------------------------------------------------------------------------

@@ -134,6 +134,10 @@ QUESTIONS = {
     "a complement": ~tacit.count(a=(2, 7), b=1),
     "from a value on": ~tacit.count(a=(0, 3)),
     "a wide range": tacit.count(a=(1, 8)),
+    "two ranges": tacit.count(a=[1, 2, 8]),
+    "all but a range": tacit.count(a=[0, 1, 9, 10, 11], b=[0, 2], d=True),
+    "or": tacit.count(b=1) | tacit.count(a=3),
+    "neither of two": ~tacit.count(a=[0, 1, 2, 11], c=[0, 2]),
 }
 MIXED = {
     "two ranges": tacit.count(a=[1, 2, 8]),
@@ -142,7 +146,7 @@ MIXED = {
 }
 OTHERS = {
     "four ranges": tacit.count(a=[1, 4, 7, 10]),
-    "or": tacit.count(b=1) | tacit.count(a=3),
+    "a tie": tacit.count(b=1, a=3) | tacit.count(b=2, a=5),
 }
 
 
@@ -198,7 +202,7 @@ def test_sums_are_mixtures_of_boxes(begun: Session, shape: str, where: dict[str,
 
 def test_the_number_of_boxes_is_half_of_the_rise_and_fall() -> None:
     def boxes_of(weights: NDArray[np.float64]) -> float:
-        return Side.of(Factor(("a",), np.rint(weights * GRID).astype(np.int32), GRID), DOMAIN).boxes
+        return Side.of(Factor(("a",), np.rint(weights * GRID).astype(np.int32), GRID), DOMAIN, 2).boxes
 
     assert boxes_of(WEIGHTS["rising"]) == 1
     assert boxes_of(WEIGHTS["a hill"]) == 1
@@ -499,6 +503,24 @@ def test_a_certificate_of_sums_is_not_taken_for_one_of_the_parts_of_means(tmp_pa
             assert part is None or not any("like this one" in bar.about for bar in part.facts.bars)
 
 
+def test_what_an_earlier_version_has_certified_is_about_single_ranges(tmp_path: Path) -> None:
+    """Its list had no condition of two ranges: these keep the bar of the boxes that they are made of."""
+    with start(tmp_path, certify=0.0) as session:
+        session.ask(QUESTIONS["a value"])
+        found = recalled(session._public)
+        assert found is not None
+        assert isinstance(session._curator, Curator)
+        lists = sample(DOMAIN, found.hypothesis, N, attributes(DOMAIN))
+        many = sum(one.size for one in lists)
+        earlier = Certificate(found.name, "conjunctions", attributes(DOMAIN), many, (many,), (), tuple(lists))
+        session._curator.measure([earlier], session.left.split(10))
+        base = base_module.certify(session._public, None, found, session.total, 0.95)
+        assert base is not None
+        assert base.estimate(QUESTIONS["three conditions"].bind(DOMAIN)) is not None
+        for words in ("all but a range", "neither of two"):
+            assert base.estimate(QUESTIONS[words].bind(DOMAIN)) is None
+
+
 def test_no_bar_is_shown_that_a_list_is_too_short_to_prove(tmp_path: Path) -> None:
     with start(tmp_path, confidence=0.999999) as session:
         session.ask(QUESTIONS["a value"])
@@ -586,8 +608,12 @@ def test_as_many_sides_as_are_counted_and_every_range_as_likely(name: str) -> No
     assert len(every) == len(classes._all(attribute)) == classes._sides(attribute)
     drawn = [row.tobytes() for row in classes._random(attribute, 100 * len(every), rng)]
     if attribute.ordered:
-        assert set(drawn) == every
-        assert max(map(drawn.count, every)) < 200  # 100 each: a chance of far less than 1e-9, and the seed is fixed
+        bits = np.frombuffer(b"".join(drawn), np.uint8).reshape(len(drawn), -1)
+        runs = (np.diff(bits, axis=1, prepend=0) == 1).sum(axis=1)
+        assert set(runs.tolist()) == {1, 2}
+        assert {row for row, many in zip(drawn, runs, strict=True) if many == 1} == every
+        assert abs((runs == 2).mean() - classes.TWICE) < 0.02
+        assert max(map(drawn.count, every)) < 200  # 87 each: a chance of far less than 1e-9, and the seed is fixed
     else:
         assert every <= set(drawn)
 

@@ -29,6 +29,7 @@ from tacit.model.status import Expected
 from tacit.release.classes import (
     MEANS,
     MOST_CELLS,
+    MOST_RUNS,
     MOST_SCOPES,
     MOST_SUMMED,
     SUMS,
@@ -46,7 +47,7 @@ from tacit.release.classes import (
 )
 from tacit.release.corner_sums import Side, Sums
 from tacit.release.estimate import Ceiling, Estimate
-from tacit.release.hypothesis.noise_sum import Draws
+from tacit.release.noise_sum import Draws
 from tacit.release.prospect import SHARE, CertifiedError, Prospect
 from tacit.release.public import Public
 from tacit.release.purchases import split
@@ -55,7 +56,8 @@ from tacit.release.warm_start import WarmStart
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
-SAMPLE, BOXES = "conjunctions", "boxes"  # lists, by name, beside those of sums
+SAMPLE, BOXES = "conjunctions of runs", "boxes"  # lists, by name, beside those of sums
+EARLIER = "conjunctions"  # what earlier versions have certified in place of the first: their ranges are one run each
 SHARES = {SAMPLE: 0.82, BOXES: 0.18}  # of what a certificate costs; means and sums share the figure of conjunctions
 MOST_ROWS = 2**31 - 1  # of a table that can be certified: sums stay exact
 MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
@@ -121,6 +123,7 @@ class Base:
         share = Miss.of(of_the_base(confidence)).noise
         self._figures = {kind: CertifiedFigure(*one, misses.get(kind, share)) for kind, one in certificates.items()}
         self.share, self.largest = self._figures[SAMPLE], self._figures.get(BOXES)
+        self._runs = 1 if self.share.certificate.kind == EARLIER else MOST_RUNS
         self.summed = {kind: self._figures[kind] for kind in (MEANS, SUMS) if kind in self._figures}
         self._largest_box = 0 if self.largest is None else self.largest.certificate.attributes
         self._earlier = public.keys_before(self.receipt.entry)
@@ -216,9 +219,9 @@ class Base:
             return None
         known = (factor.scope[0], factor.unit, factor.weights.tobytes(), alone)
         if known not in self._known:
-            side = Side.of(factor, self._domain)
+            side = Side.of(factor, self._domain, self._runs)
             if alone:  # n less the others: the error is the same, and so is what is certified of it
-                other = Side.of(factor.flipped(), self._domain)
+                other = Side.of(factor.flipped(), self._domain, self._runs)
                 if (other.listed, -other.boxes) > (side.listed, -side.boxes):
                     side = side._replace(listed=other.listed, boxes=other.boxes, flipped=True, ramp=other.ramp)
             self._known[known] = side
@@ -280,7 +283,8 @@ def certificates(public: Public, name: str, confidence: float) -> dict[str, Cert
     for one in public.released():
         for certified in _certified(one):
             if _is_ours(certified.certificate, name, confidence):
-                found.setdefault(certified.certificate.kind, certified)
+                kind = certified.certificate.kind
+                found.setdefault(SAMPLE if kind == EARLIER else kind, certified)
     return found
 
 

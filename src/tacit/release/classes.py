@@ -39,6 +39,7 @@ Weights = NDArray[np.int64]
 MEANS, SUMS = "means", "sums"  # lists of sums, by name: of the parts of means, and of others
 SAMPLED, SAMPLED_SUMS = 2**18, 2**16  # questions of the random lists
 MOST_ATTRIBUTES = 4
+MOST_RUNS, TWICE = 2, 1 / 8  # runs of values that a listed condition on an ordered attribute has; how many have two
 MOST_SUMMED = 3  # attributes of a sum, with the one that is summed
 MOST_SCOPES = 500  # of all sizes; where there are more, fewer attributes, or a public sample of three
 MOST_CELLS = 2**18  # of the table of a question's attributes
@@ -214,7 +215,11 @@ def names_of(domain: Domain) -> list[str]:
 
 
 def _random(attribute: Attribute, count: int, rng: np.random.Generator) -> Conditions:
-    """Random conditions: a range, each as likely; or a set of values, of a size that is as likely as any other."""
+    """Random conditions: a range, each as likely; or a set of values, of a size that is as likely as any other.
+
+    Some of the ranges are two, apart from each other: so are all values but those of a range, and a range with what is
+    missing.
+    """
     size = attribute.size
     if attribute.ordered:  # two different ends, each pair as likely; the whole is no condition
         starts, ends = np.zeros(count, dtype=np.intp), np.full(count, size)
@@ -222,7 +227,12 @@ def _random(attribute: Attribute, count: int, rng: np.random.Generator) -> Condi
             one, other = rng.integers(size + 1, size=whole.sum()), rng.integers(size, size=whole.sum())
             other += other >= one
             starts[whole], ends[whole] = np.minimum(one, other), np.maximum(one, other)
-        return _between(starts, ends, size)
+        found = _between(starts, ends, size)
+        if size >= 3:  # four different ends, each set of them as likely
+            twice = rng.random(count) < TWICE
+            four = np.sort(np.argsort(rng.random((twice.sum(), size + 1)), axis=1)[:, :4], axis=1)
+            found[twice] = _between(four[:, 0], four[:, 1], size) | _between(four[:, 2], four[:, 3], size)
+        return found
     ranks = rng.random((count, size)).argsort(axis=1).argsort(axis=1)
     return (ranks < rng.integers(1, size, size=(count, 1))).astype(np.uint8)
 

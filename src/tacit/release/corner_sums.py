@@ -19,8 +19,8 @@ class Side(NamedTuple):
 
     ends: (place, weight): the answer is the sum of these weights times what comes before their places.
     whole: the same for the rows that it is about: those that meet the condition, or all where values are weighted.
-    listed: it is in a random list's class: a range, any set of values without order, or a ramp of the values, which is
-        of the list `ramp`.
+    listed: it is in a random list's class: a range or two, any set of values without order, or a ramp of the values,
+        which is of the list `ramp`.
     boxes: how many boxes it is a mixture of, at most. Weights w are the mixture of the sets {w >= t} over all t from 0
         to 1, and a set is as many boxes as it has runs: over all t that is half of what w rises and falls in all. So
         an answer's error is at most so many times the largest error of all boxes.
@@ -37,7 +37,8 @@ class Side(NamedTuple):
     ramp: str = ""
 
     @classmethod
-    def of(cls, factor: Factor, domain: Domain) -> Side:
+    def of(cls, factor: Factor, domain: Domain, runs: int) -> Side:
+        """`runs`: how many runs of values a listed condition has at most, where they have an order."""
         name, weights, unit = factor.scope[0], factor.weights.astype(np.int64), factor.unit
         attribute = domain[name]
         steps = np.diff(weights, prepend=0, append=0)
@@ -47,7 +48,7 @@ class Side(NamedTuple):
         else:
             boxes = float(weights.max() if attribute.size <= FEW_VALUES else weights.sum())
         if unit == 1:
-            return cls(name, ends, ends, 1, not attribute.ordered or boxes == 1, boxes)
+            return cls(name, ends, ends, 1, not attribute.ordered or boxes <= runs, boxes)
         kinds = ramps(domain, name).items()
         ramp = next((kind for kind, some in kinds if any(np.array_equal(weights, one) for one in some)), "")
         return cls(name, ends, ((attribute.size, 1),), unit, bool(ramp), boxes / unit, ramp=ramp)
