@@ -121,7 +121,11 @@ class Session(Standing):
 
     def _certified(self) -> tuple[Expected, ...]:
         base = getattr(self._mechanism, "base", None)
-        return () if base is None else tuple(Expected(bar.width, bar.about) for bar in base.widest)
+        if base is None:
+            return ()
+        of_few, of_all = base.bars_of(0), base.bars_of(self.rows)
+        both = zip(of_few, of_all, strict=True)
+        return tuple(Expected(bar.width, f"{bar.about} (± {few.width:,.0f} where few rows count)") for few, bar in both)
 
     def _check_started(self, needs: Sequence[tuple[Need, ...]]) -> None:
         """Refuse what would buy the base, which is for `start` to do, unless the owner said that questions may."""

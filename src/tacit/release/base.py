@@ -131,10 +131,9 @@ class Base:
         self._tables = lru_cache(maxsize=MOST_SCOPES)(self._table)
         self._facts = lru_cache(maxsize=2**14)(self._said)
 
-    @property
-    def widest(self) -> tuple[Bar, ...]:
-        """The widest bars there are: of a question of the class, and of all boxes at once."""
-        return self._said(SAMPLE, self._rows, self._rows, 1, 1.0)[0].bars
+    def bars_of(self, rows: int) -> tuple[Bar, ...]:
+        """The bars of a count of so many rows: of a question of the class, and of all boxes at once."""
+        return self._said(SAMPLE, rows, rows, 1, 1.0)[0].bars
 
     def expects(self, questions: int) -> tuple[Expected, ...]:
         """The errors to expect of that many questions, by what was released; none where that was not kept."""

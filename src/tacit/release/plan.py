@@ -133,7 +133,7 @@ class Plan:
         found = [
             "Errors are fractions of all rows; in brackets, rows; one above 1 says nothing.",
             "mean, largest: expected, of one question and of the worst of all; the warm start's are forecasts.",
-            f"bar: the half width that one answer will be shown with, at {sure}; the warm start's is a forecast.",
+            f"bar: the half width shown with an answer, at {sure}; a warm start's is forecast, wider for large counts.",
             f"all at once: with {sure} confidence no answer is farther off: by the law of the noise, or as certified.",
             f"worst case: {THEOREM}.",
         ]
