@@ -84,11 +84,12 @@ def test_a_table_has_no_noise_where_no_row_can_be(tmp_path: Path, mechanism: str
         assert found.frame().to_pandas()["error"].tolist() == found.errors.tolist()
         assert "no row for 17 of 20 groups" in found.note
         # It says as much as the cell in the middle of those that rows can be in.
-        sharp = replace(found, values=np.where(found.errors, 200.0, 0.0), facts=found.facts.within(5))
+        values, own = (np.where(found.errors, many, 0.0) for many in (200.0, 5.0))
+        sharp = replace(found, values=values, own=own, facts=found.facts.within(5))
         assert sharp.says == "sharp"
-        assert replace(sharp, ruled_out=None).says == "rough"
+        assert replace(sharp, own=None).says == "rough"
         alone = table(session, "SELECT age, COUNT(*) FROM data GROUP BY age")
-        assert alone.ruled_out is None
+        assert (alone.errors > 0).all()
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -171,8 +172,8 @@ def test_a_published_file_and_a_server_say_the_same(tmp_path: Path) -> None:
     line = msgspec.convert({"kind": "table", **here[0]}, AnswerLine)
     sent = read_answer(line)
     assert isinstance(sent, Table)
-    assert sent.ruled_out is not None
-    assert sent.ruled_out.tolist() == [False, True, True, True]
+    assert sent.own is not None
+    assert (sent.own == 0).tolist() == [False, True, True, True]
 
 
 def test_the_possible_values_are_those_of_the_rows_that_meet_a_condition() -> None:

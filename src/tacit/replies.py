@@ -87,8 +87,8 @@ class AnswerLine(Struct, kw_only=True):
     interval: Annotated[list[Any], Meta(min_length=2, max_length=2)] | UnsetType | None = UNSET
     shape: Annotated[list[int], Meta(description="How many values each attribute of a table has.")] | UnsetType = UNSET
     along: Annotated[str, Meta(description="The attribute whose values follow one another.")] | UnsetType = UNSET
-    ruled_out: (
-        Annotated[list[int], Meta(description="Rows of a table, from 0, that its condition leaves empty: 0 exactly.")]
+    own: (
+        Annotated[list[Number | None], Meta(description="The error of each row of a table, where they differ.")]
         | UnsetType
     ) = UNSET
     start: Annotated[Number, Meta(description="Where the first step of a curve begins.")] | UnsetType = UNSET

@@ -262,6 +262,23 @@ def test_a_table_has_the_cells_that_are_asked_one_by_one(begun: Session) -> None
     assert table.source == "hypothesis"
 
 
+def test_each_cell_of_a_table_has_the_bar_of_its_own_question(begun: Session) -> None:
+    """A count of few rows has a narrower one than a count of many, in a table as by itself, in every form."""
+    table = begun.ask("SELECT b, c, COUNT(*) FROM data GROUP BY b, c")
+    listed = begun.ask("SELECT b, c, COUNT(*), AVG(a) FROM data GROUP BY b, c")
+    assert isinstance(table, tacit.Table)
+    assert isinstance(listed, tacit.Listing)
+    alone = [begun.ask(tacit.count(b=b, c=c)) for b, c in product(range(5), (0, 1, 2, "unknown"))]
+    errors = [answer.error for answer in alone if isinstance(answer, tacit.Answer)]
+    assert len(set(errors)) > 1
+    assert table.errors.ravel().tolist() == errors == [row.errors[0] for row in listed.listed]
+    assert table.error == max(error for error in errors if error is not None)
+    assert "each at most ±" in str(table)
+    assert table.frame().to_pandas()["error"].tolist() == errors
+    assert table.to_dict()["own"] == errors
+    assert begun.table("c", "b").errors.T.ravel().tolist() == errors
+
+
 def test_sums_and_counts_have_one_figure_and_bars_of_their_own(begun: Session) -> None:
     base = base_of(begun)
     (joint,) = (one for one in base.certificates if isinstance(one.question, Certificates))

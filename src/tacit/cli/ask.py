@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -292,5 +293,6 @@ def _write_csv(table: Table, path: str) -> None:
     with writing(path, paid=True) as file, file.open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out)
         writer.writerow([*table.names, "rows", "error"])
-        writer.writerows([*labels, value, table.error] for labels, value in table.rows())
+        errors = ("" if math.isinf(error) else error for error in table.errors.flat)
+        writer.writerows([*labels, value, error] for (labels, value), error in zip(table.rows(), errors, strict=True))
     say(f"Wrote {table.values.size:,} rows to {path}.")

@@ -91,12 +91,10 @@ def _table(line: AnswerLine, columns: list[str], facts: Facts) -> Table:
         labels.append(tuple(rows[place * step][axis] for place in range(size)))
     values = np.array([row[-1] for row in rows]).reshape(shape)  # whole numbers stay whole
     along = None if isinstance(line.along, UnsetType) else line.along
-    limits, ruled_out = _limits(_there(line.limits)), None
-    if not isinstance(line.ruled_out, UnsetType):
-        ruled_out = np.zeros(values.size, dtype=np.bool_)
-        ruled_out[line.ruled_out] = True
-        ruled_out = ruled_out.reshape(shape)
-    return Table(line.question, tuple(columns[:-1]), tuple(labels), values, facts, limits, along, ruled_out)
+    limits, own = _limits(_there(line.limits)), None
+    if not isinstance(line.own, UnsetType):
+        own = np.array([inf if error is None else error for error in line.own], dtype=np.float64).reshape(shape)
+    return Table(line.question, tuple(columns[:-1]), tuple(labels), values, facts, limits, along, own)
 
 
 def _listing(line: AnswerLine, errors: Sequence[Sequence[float | None]], facts: Facts) -> Listing:

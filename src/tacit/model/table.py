@@ -40,7 +40,11 @@ _LEAST_FIRST: tuple[Says, ...] = ("nothing", "rough", "sharp")
 
 @dataclass(frozen=True, eq=False)
 class Table(Answered):
-    """Counts of all combinations of some attributes' values. `error` holds for each cell by itself."""
+    """Counts of all combinations of some attributes' values. `errors` hold for each cell by itself.
+
+    `error` is the widest of them. own: where they differ, the error of each cell; 0 of those that the condition leaves
+    no row for.
+    """
 
     question: str
     names: tuple[str, ...]
@@ -49,13 +53,14 @@ class Table(Answered):
     facts: Facts
     limits: Limits = ANY  # of each cell; the cells add up to no more than the upper one
     along: str | None = None  # the attribute whose values follow one another, as blocks do
-    ruled_out: NDArray[np.bool_] | None = None  # the cells that the condition leaves no row for: 0 exactly
+    own: NDArray[np.float64] | None = None
 
     @property
     def errors(self) -> NDArray[np.float64]:
-        """How far each cell can be off: `error`, and 0 where the condition leaves no row; infinite without a bar."""
-        error = np.full(self.values.shape, np.inf if self.error is None else self.error)
-        return error if self.ruled_out is None else np.where(self.ruled_out, 0.0, error)
+        """How far each cell can be off; infinite without a bar."""
+        if self.own is not None:
+            return self.own
+        return np.full(self.values.shape, np.inf if self.error is None else self.error)
 
     @property
     def says(self) -> Says:
@@ -65,8 +70,12 @@ class Table(Answered):
         """
         if np.maximum(self.values, 0).sum() > (1 + SHARP) * self.limits[1]:
             return "nothing"
-        open_ones = self.values if self.ruled_out is None or self.ruled_out.all() else self.values[~self.ruled_out]
-        return says(float(np.median(open_ones)), self.error, self.limits)
+        errors = self.errors.ravel()
+        open_ones = np.flatnonzero(errors) if errors.any() else np.arange(errors.size)
+        in_order = open_ones[np.argsort(self.values.ravel()[open_ones], kind="stable")]
+        middle = float(errors[in_order[in_order.size // 2]])
+        value = float(np.median(self.values.ravel()[open_ones]))
+        return says(value, None if np.isinf(middle) else middle, self.limits)
 
     def rows(self) -> Iterator[tuple[tuple[str, ...], float]]:
         """Each combination of labels with its value, the last attribute fastest."""
@@ -83,7 +92,7 @@ class Table(Answered):
         rows = [[*labels, value] for labels, value in self.rows()]
         sizes: dict[str, Any] = {"shape": list(self.values.shape), "limits": ends(self.limits)}
         sizes |= {} if self.along is None else {"along": self.along}
-        sizes |= {} if self.ruled_out is None else {"ruled_out": np.flatnonzero(self.ruled_out).tolist()}
+        sizes |= {} if self.own is None else {"own": [None if np.isinf(e) else e for e in self.own.ravel().tolist()]}
         return {"columns": [*self.names, "value"], "rows": rows, "error": self.error, **sizes, "says": self.says}
 
     def frame(self) -> Frame:
@@ -91,8 +100,10 @@ class Table(Answered):
         places = np.indices(self.values.shape).reshape(len(self.names), -1)
         axes = zip(self.names, self.labels, places, strict=True)
         labels = [FrameColumn(name, "text", values, place) for name, values, place in axes]
-        certain = np.zeros(self.values.shape) if self.ruled_out is None else self.ruled_out
-        errors = FrameColumn("error", "real", [self.error, 0.0], certain.ravel().astype(np.intp))
+        if self.own is None:
+            errors = FrameColumn("error", "real", [self.error], np.zeros(self.values.size, dtype=np.intp))
+        else:
+            errors = FrameColumn("error", "real", [None if np.isinf(e) else e for e in self.own.ravel().tolist()])
         return Frame((*labels, FrameColumn("value", "real", self.values.ravel()), errors))
 
     def chart(self) -> Chart:
@@ -103,20 +114,23 @@ class Table(Answered):
 
     @property
     def caption(self) -> str:
-        return f"each {bar_words(self)}"
+        return f"each {'' if self.own is None or self.error is None else 'at most '}{bar_words(self)}"
 
     def __str__(self) -> str:
-        lines = [[*self.names, "value"], *([*labels, number(value)] for labels, value in self._shown())]
+        lines = [[*self.names, "value"], *([*labels, words] for labels, words in self._shown())]
         return "\n".join([*aligned(lines, len(self.names)), *left_out(self.values.size), self.caption])
 
     def _page(self) -> dict[str, Any]:
-        rows = [[*labels, number(value)] for labels, value in self._shown()]
+        rows = [[*labels, words] for labels, words in self._shown()]
         picture = {"picture": self.chart()} if len(self.names) <= 2 else {}
         notes = [*left_out(self.values.size), self.caption]
         return {"head": [*self.names, "value"], "rows": rows, "notes": notes, **picture}
 
-    def _shown(self) -> list[tuple[tuple[str, ...], float]]:
-        return list(islice(self.rows(), SHOWN))
+    def _shown(self) -> list[tuple[tuple[str, ...], str]]:
+        """The first combinations, with their values in words, and with their bars where these differ."""
+        some = zip(islice(self.rows(), SHOWN), self.errors.flat, strict=False)
+        plain = self.own is None
+        return [(labels, number(v) + ("" if plain or np.isinf(e) else f" ± {number(e)}")) for (labels, v), e in some]
 
 
 @dataclass(frozen=True)

@@ -152,15 +152,18 @@ def _table(text: str, ask: Crosstab, found: Found, setting: Setting) -> Table:
         return Table(text, ask.names, labels, values, one.facts, one.limits, along)
     estimate = found[need]
     assert isinstance(estimate, TableEstimate)
-    values = np.ascontiguousarray(estimate.values.transpose([ask.table.names.index(name) for name in ask.names]))
+    order = [ask.table.names.index(name) for name in ask.names]
+    values = np.ascontiguousarray(estimate.values.transpose(order))
+    own = None if estimate.own is None else np.ascontiguousarray(estimate.own.transpose(order))
     ruled_out = ~possible(ask.where, ask.names, values.shape)
     if not ruled_out.any():
-        return Table(text, ask.names, labels, values, estimate.facts, (0, setting.rows), along)
+        return Table(text, ask.names, labels, values, estimate.facts, (0, setting.rows), along, own)
     # What the condition rules out has noise in a table that was bought whole.
     said = f"the condition leaves no row for {ruled_out.sum():,} of {ruled_out.size:,} groups, which are 0 exactly"
     facts = replace(estimate.facts, note=joined((estimate.facts.note, said)))
-    values = np.where(ruled_out, 0, values)
-    return Table(text, ask.names, labels, values, facts, (0, setting.rows), along, ruled_out)
+    values, width = np.where(ruled_out, 0, values), np.inf if facts.width is None else facts.width
+    own = np.where(ruled_out, 0.0, width if own is None else own)
+    return Table(text, ask.names, labels, values, facts, (0, setting.rows), along, own)
 
 
 # -- statements -------------------------------------------------------------------------------------------------------

@@ -248,6 +248,9 @@ def _from_table(
             error = float(quantile_of_sum(table.noise, table.draws, sure))
         elif many is not None:
             error = held_for_all(table.facts.bars)
+        elif table.own is not None:
+            own = table.own.transpose([need.names.index(name) for name in order]).ravel().tolist()
+            return [Figure(value, one) for value, one in zip(cells.ravel().tolist(), own, strict=True)]
         return [Figure(value, error) for value in cells.ravel().tolist()]
     assert table.noise is not None
     weights, terms = np.asarray(part.weights, dtype=np.float64), 1.0

@@ -66,7 +66,7 @@ class TableEstimate:
     """All the cells of a marginal, and facts that hold for each of them by itself; bars are in grid steps.
 
     Where every cell is a sum of `draws` draws of one noise, `noise` is its law. `read` answers any question about sums
-    of cells, where that takes more than adding up.
+    of cells, where that takes more than adding up. own: the bar that each cell is shown with, where these differ.
     """
 
     values: NDArray[np.int64]
@@ -74,6 +74,7 @@ class TableEstimate:
     noise: Noise | None = None
     draws: int = 1
     read: Callable[[Query], Estimate] | None = None
+    own: NDArray[np.float64] | None = None
 
 
 class Answerer(Protocol):

@@ -287,7 +287,10 @@ class Parts:
         shape = domain.shape_of(need.names)
         values = np.array([one.value for one in known], dtype=np.int64).reshape(shape)
         read = None if self._mechanism.learns else self._reader(need, values, told)
-        return TableEstimate(values, facts, read=read)
+        widths = [one.facts.width for one in known]
+        alike = len(set(widths)) == 1 or None in widths
+        own = None if alike else np.array(widths, dtype=np.float64).reshape(shape)
+        return TableEstimate(values, facts, read=read, own=own)
 
     def _reader(
         self, need: Marginal, values: NDArray[np.int64], told: Mapping[Query, Estimate]

@@ -114,7 +114,8 @@ def _lines(table: Table) -> Chart:
     for place, name in enumerate(others):
         colour, y = GREY if table.says == "nothing" else place, values[:, place]
         if table.error:
-            low, high = (np.clip(y + side * table.error, *table.limits) for side in (-1, 1))
+            error = np.moveaxis(table.errors, axis, 0).reshape(values.shape)[:, place]
+            low, high = (np.clip(y + side * error, *table.limits) for side in (-1, 1))
             marks.append(Area(at, np.minimum(low, y), np.maximum(high, y), name=name, colour=colour))
         marks.append(Polyline(at, y, name=name, colour=colour))
     x = Axis(table.along, categories=table.labels[axis])

@@ -110,8 +110,8 @@ def _possible(ask: Ask, answer: Answers, domain: Domain) -> tuple[Answers, list[
         places.append(every if ask.where.is_everyone or len(every) > MOST_ROWS else kept or every)
     labels = tuple(tuple(mine[i] for i in kept) for mine, kept in zip(answer.labels, places, strict=True))
     at = np.ix_(*places)
-    ruled_out = None if answer.ruled_out is None else answer.ruled_out[at]
-    return replace(answer, labels=labels, values=answer.values[at], ruled_out=ruled_out), places
+    own = None if answer.own is None else answer.own[at]
+    return replace(answer, labels=labels, values=answer.values[at], own=own), places
 
 
 def price_words(found: DryRun, left: Loss, total: Loss, *, may_spend: bool) -> str:
@@ -192,7 +192,8 @@ def _said(answer: Answers) -> str:
         if answer.error is None:
             return "Nothing is promised about some of these."
         each = "All of the curve" if isinstance(answer, CdfAnswer) else "Each value by itself"
-        at_most = "at most " if isinstance(answer, Listing) else ""
+        differ = isinstance(answer, Listing) or (isinstance(answer, Table) and answer.own is not None)
+        at_most = "at most " if differ else ""
         return f"{each} is within {at_most}± {number(answer.error)} of the truth ({sure})."
     if answer.interval is None:
         return "Nothing is promised about it."
