@@ -207,6 +207,21 @@ def test_confidence_of_a_ratio_and_a_count_that_may_be_nought(tmp_path: Path) ->
         assert session.sum("debt").confidence == 0.9  # positive and negative values are two questions
 
 
+def test_a_table_whose_small_groups_have_no_bar_says_what_the_others_hold_at(tmp_path: Path) -> None:
+    # Two wards have 2,500 rows each and the third has none: the bars of its counts, which hold but once in a billion
+    # runs, reach down to 0, and those of the others are far from it.
+    rows = pd.DataFrame({"ward": ["a", "b"] * 2_500, "stay": [*range(10)] * 500})
+    domain = tacit.Domain({"ward": tacit.category(["a", "b", "c"]), "stay": tacit.integer(0, 9)})
+    with start(
+        tmp_path, data=rows, domain=domain, budget=tacit.Budget(epsilon=1.0, delta=0.0), confidence=1 - 1e-9
+    ) as session:
+        found = session.ask("SELECT ward, AVG(stay) FROM data GROUP BY ward")
+        assert isinstance(found, Listing)
+        assert [row.errors == (None,) for row in found.listed] == [False, False, True]
+        assert found.caption.startswith("(1 of 3 values has no bar, 99.9999998% for the others, measured, ")
+        assert "; the bars that there are hold for this noise" in found.caption
+
+
 def test_a_bar_of_nought_is_no_proof_that_an_answer_is_exact(tmp_path: Path) -> None:
     """With much budget and little confidence the noise is mostly 0. It is noise all the same, and each part counts."""
     many = tacit.Budget(epsilon=900.0, delta=0.0)
