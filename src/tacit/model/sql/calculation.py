@@ -15,6 +15,7 @@ from tacit.model.sql.reading import finite, only, plain_value, text
 from tacit.model.sql.statistic import FUNCTIONS
 
 MAX_POWER = 8
+_LIKENESS = 0.75  # of a name that was probably misspelled: AVGE is AVG, and GEOMEAN is not LARGEST_MEAN
 ALLOWED = "Ask SELECT COUNT(*) FROM data WHERE … or SELECT a, b, COUNT(*) FROM data WHERE … GROUP BY a, b."
 _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _FUNCTIONS: dict[type[exp.Expr], str] = {
@@ -140,7 +141,7 @@ def _of_kind(node: exp.Expr, scope: Scope) -> Outer:
 def _near(node: exp.Expr) -> str:
     """The function that was probably meant."""
     unknown = isinstance(node, exp.Anonymous) and node.name.lower() not in _NAMES
-    near = difflib.get_close_matches(node.name.lower(), _NAMES, n=1) if unknown else []
+    near = difflib.get_close_matches(node.name.lower(), _NAMES, n=1, cutoff=_LIKENESS) if unknown else []
     return f" Did you mean {near[0].upper()}?" if near else ""
 
 
