@@ -11,6 +11,7 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.calculation import Case, Constant, End, Ending, Kind, Operation, Outer, kind
 from tacit.model.sql.choice import WrittenCase, choice
+from tacit.model.sql.idiom import instead_of
 from tacit.model.sql.reading import finite, only, plain_value, text
 from tacit.model.sql.statistic import FUNCTIONS
 
@@ -133,6 +134,8 @@ def _of_kind(node: exp.Expr, scope: Scope) -> Outer:
         return _case(node, written, scope)
     if isinstance(node, exp.Anonymous) and str(node.this).upper() in ENDS and only(node, "this", "expressions"):
         return _end(ENDS[str(node.this).upper()], node, scope)
+    if instead := instead_of(node):
+        raise InvalidQuery(instead)
     if isinstance(node, exp.AggFunc | exp.Star | exp.Anonymous):
         raise InvalidQuery(f"{text(node)} is not answered here.{_near(node)} {ALLOWED}")
     raise InvalidQuery(f"{text(node)} is not answered here; {_OVER}.")
