@@ -394,7 +394,7 @@ def test_what_bins_can_add_to_a_sum_is_said_for_each_row_and_to_a_mean_once(tmp_
         grouped = session.ask("SELECT sex, SUM(age) FROM data GROUP BY sex")
         assert grouped.note == total.note
         mean = session.mean("age", WOMAN)
-        assert mean.note == "a value is taken for the middle of its bin, off by at most 4.5 beyond the error bar"
+        assert mean.note.endswith("a value is taken for the middle of its bin, off by at most 4.5 beyond the error bar")
         assert mean.error is not None
         assert mean.value <= 4.5 + mean.error
         assert session.sum("age", tacit.count(sex=[])).value == 0
@@ -514,3 +514,20 @@ def test_a_table_and_wider_bins_of_it_agree(tmp_path: Path) -> None:
         assert [row.labels[0] for row in wide.listed] == ["0–49", "50–99"]
         assert sum(row.values[0] for row in wide.listed) == N
         assert isinstance(session.quantile("age", 0.5, WOMAN), QuantileAnswer)
+
+
+def test_an_answer_that_is_less_sure_than_the_session_says_why(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        assert "together" not in session.ask(WOMAN).note
+        assert "together" not in session.sum("age").note
+        mean = session.mean("age", WOMAN)
+        assert mean.confidence == 0.9
+        assert str(mean).count("90%: 2 answers of 95% together") == 1
+        spread = session.ask("SELECT STDDEV(age) FROM data WHERE sex = 'F'")
+        assert spread.note.startswith("85%: 3 answers of 95% together")
+        # What is worked out from several says what holds for all of it, and not for its parts.
+        both = session.ask("SELECT AVG(age) - AVG(debt) FROM data WHERE sex = 'F'")
+        together = round((1 - both.confidence) / 0.05)
+        assert together > 2
+        assert both.note.count("together") == 1
+        assert f"{together} answers of 95% together" in both.note
