@@ -221,6 +221,8 @@ def test_a_curve_and_its_quantiles(folder: Path) -> None:
     assert (quarter["value"], half["share"]) == ("20–29", 0.5)
     assert half["value"] in ("40–49", "50–59")
     assert spent() == before
+    said = tacit("quantile", "age", "0.25").stdout.splitlines()[-1]
+    assert said in ("worked out, free", "repeat, free")
     refused(tacit("quantile", "age", "1.5"), "1.5")
     refused(tacit("quantile", "age", "half"), "half", code=2)
     refused(tacit("cdf", "sex"), "sex")

@@ -342,3 +342,8 @@ def test_parts_of_a_day_that_is_to_be_discovered_have_a_place_for_rows_without_o
     assert drafted["Admission Date"]["discover"] is True
     assert drafted["Admission Date_weekday"]["missing"] == "unknown"
     assert 'dayname("Admission Date")' in text  # as SQL takes it
+
+
+def test_one_column_is_said_as_one(folder: Path) -> None:
+    (folder / "one.csv").write_text("ward\na\nb\n")
+    assert "with 1 attribute from 1 column." in tacit("init", "one.csv", "--force").stderr

@@ -257,3 +257,18 @@ def test_what_says_nothing_is_grey_and_each_bar_says_what_it_is_about(tmp_path: 
         text = page(session)
     assert re.search(r'<tr class="nothing">.*?<td>this noise · says nothing</td>', text, re.DOTALL)
     assert re.search(r'class="tc-f-6"[^>]*><rect[^>]*><title>sex = M · says nothing', text)  # grey in the picture
+
+
+def test_certificates_are_no_ranges(tmp_path: Path) -> None:
+    """A start is tables and what certifies them; no ranges were bought."""
+    with start(tmp_path, mechanism="iterative", questions=50, warm=0.6, certify=0.3) as session:
+        first = str(session.start())
+        names = [name for name, _, _ in spending(SpendingTally.of(events(session)), session)]
+        assert "certificates of what was bought" in names
+        assert "ranges" not in names
+        assert spending(SpendingTally().catch_up(session), session)[: len(names)] == spending(
+            SpendingTally.of(events(session)), session
+        )
+        # Whoever comes second is told that it was there.
+        assert ", bought for " in first
+        assert ", bought already." in str(session.start())

@@ -207,6 +207,21 @@ def test_confidence_of_a_ratio_and_a_count_that_may_be_nought(tmp_path: Path) ->
         assert session.sum("debt").confidence == 0.9  # positive and negative values are two questions
 
 
+def test_a_table_whose_small_groups_have_no_bar_says_what_the_others_hold_at(tmp_path: Path) -> None:
+    # Two wards have 2,500 rows each and the third has none: the bars of its counts, which hold but once in a billion
+    # runs, reach down to 0, and those of the others are far from it.
+    rows = pd.DataFrame({"ward": ["a", "b"] * 2_500, "stay": [*range(10)] * 500})
+    domain = tacit.Domain({"ward": tacit.category(["a", "b", "c"]), "stay": tacit.integer(0, 9)})
+    with start(
+        tmp_path, data=rows, domain=domain, budget=tacit.Budget(epsilon=1.0, delta=0.0), confidence=1 - 1e-9
+    ) as session:
+        found = session.ask("SELECT ward, AVG(stay) FROM data GROUP BY ward")
+        assert isinstance(found, Listing)
+        assert [row.errors == (None,) for row in found.listed] == [False, False, True]
+        assert found.caption.startswith("(1 of 3 values has no bar, 99.9999998% for the others, measured, ")
+        assert "; the bars that there are hold for this noise" in found.caption
+
+
 def test_a_bar_of_nought_is_no_proof_that_an_answer_is_exact(tmp_path: Path) -> None:
     """With much budget and little confidence the noise is mostly 0. It is noise all the same, and each part counts."""
     many = tacit.Budget(epsilon=900.0, delta=0.0)
@@ -379,7 +394,7 @@ def test_what_bins_can_add_to_a_sum_is_said_for_each_row_and_to_a_mean_once(tmp_
         grouped = session.ask("SELECT sex, SUM(age) FROM data GROUP BY sex")
         assert grouped.note == total.note
         mean = session.mean("age", WOMAN)
-        assert mean.note == "a value is taken for the middle of its bin, off by at most 4.5 beyond the error bar"
+        assert mean.note.endswith("a value is taken for the middle of its bin, off by at most 4.5 beyond the error bar")
         assert mean.error is not None
         assert mean.value <= 4.5 + mean.error
         assert session.sum("age", tacit.count(sex=[])).value == 0
@@ -499,3 +514,20 @@ def test_a_table_and_wider_bins_of_it_agree(tmp_path: Path) -> None:
         assert [row.labels[0] for row in wide.listed] == ["0–49", "50–99"]
         assert sum(row.values[0] for row in wide.listed) == N
         assert isinstance(session.quantile("age", 0.5, WOMAN), QuantileAnswer)
+
+
+def test_an_answer_that_is_less_sure_than_the_session_says_why(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        assert "together" not in session.ask(WOMAN).note
+        assert "together" not in session.sum("age").note
+        mean = session.mean("age", WOMAN)
+        assert mean.confidence == 0.9
+        assert str(mean).count("90%: 2 answers of 95% together") == 1
+        spread = session.ask("SELECT STDDEV(age) FROM data WHERE sex = 'F'")
+        assert spread.note.startswith("85%: 3 answers of 95% together")
+        # What is worked out from several says what holds for all of it, and not for its parts.
+        both = session.ask("SELECT AVG(age) - AVG(debt) FROM data WHERE sex = 'F'")
+        together = round((1 - both.confidence) / 0.05)
+        assert together > 2
+        assert both.note.count("together") == 1
+        assert f"{together} answers of 95% together" in both.note

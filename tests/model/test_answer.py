@@ -16,7 +16,9 @@ from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt, about, all_of, share_of, widest
 from tacit.model.facts import FREE as ALL
-from tacit.model.table import Table
+from tacit.model.table import Listing, Row, Table
+from tacit.serve.page.answer import _said
+from tacit.serve.postgres.answer import notice
 from tacit.show.chart import Bars
 from tacit.show.chart.paint import GREY
 
@@ -284,3 +286,37 @@ def test_the_widest_bars_of_parts_hold_for_each_of_them() -> None:
     )
     assert widest([exact, exact]) == exact
     assert widest([gate, ()]) == ()  # nothing is proved of the second
+
+
+def listing(titles: tuple[str, ...], *rows: tuple[float | None, ...]) -> Listing:
+    """A table whose values are all 40, with these bars."""
+    facts = Facts("hypothesis", FREE, 0.9)
+    bars = [error for row in rows for error in row]
+    told = facts if None in bars else facts.within(max(error or 0.0 for error in bars), NOISE)
+    listed = tuple(Row((f"ward {i}",), (40.0,) * len(row), row) for i, row in enumerate(rows))
+    return Listing("means", ("ward",), titles, listed, told, (ANY,) * len(titles))
+
+
+def test_a_table_says_how_many_values_have_no_bar_and_how_sure_the_others_are() -> None:
+    some = listing(("AVG(los)",), (1.5,), (None,), (2.5,))
+    assert some.caption == "(1 of 3 values has no bar, 90% for the others, worked out, free)"
+    assert notice(some) == some.caption
+    assert str(some).endswith(some.caption)
+    assert _said(some) == (
+        "Each value that has a bar is by itself within it of the truth (1 of 3 values has no bar, 90% for the others)."
+    )
+    none = listing(("AVG(los)",), (None,), (None,))
+    assert none.caption == "(nothing is promised, worked out, free) · says nothing"
+    assert _said(none) == "Nothing is promised about these."
+
+
+def test_columns_of_different_units_have_no_widest_bar_in_common() -> None:
+    one = listing(("AVG(los)",), (1.5,), (2.5,))
+    assert one.caption == "at most ± 2.50 (90%, for this noise, worked out, free)"
+    two = listing(("COUNT(*)", "AVG(cost)"), (12.0, 1897.79), (14.0, 300.0))
+    assert two.caption == "at most ± 14 for COUNT(*), ± 1,897.79 for AVG(cost) (90%, for this noise, worked out, free)"
+    assert notice(two)[1:] == two.caption[1:]
+    assert "at most ± 14 for COUNT(*), ± 1,898 for AVG(cost) of the truth" in _said(two)
+    five = listing(tuple("abcde"), (1.0, 2.0, 3.0, 4.0, 5.0))
+    assert five.caption == "(90%, for this noise, worked out, free)"
+    assert "within its bar of the truth" in _said(five)

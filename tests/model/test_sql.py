@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support import calls
 from tacit.errors import InvalidQuery
 from tacit.model.ask import Ask, Select
-from tacit.model.attribute import boolean, category, date, integer, numeric
+from tacit.model.attribute import boolean, category, date, integer, numeric, weekday
 from tacit.model.domain import Domain
 from tacit.model.sql import MAX_DEPTH, MAX_LENGTH, parse
 
@@ -57,6 +57,13 @@ def test_the_fixtures_are_there() -> None:
     refused = [path for path in FIXTURES if f"{MARK}refused:" in path.read_text()]
     assert len(refused) >= 80
     assert len(FIXTURES) - len(refused) >= 45
+
+
+def test_a_number_of_a_weekday_is_refused_with_the_name_that_is_declared() -> None:
+    declared = Domain({"visit": date("2024-01-01", "2024-12-31", by="day"), "day": weekday("visit")})
+    with pytest.raises(InvalidQuery, match=r"ask dayname\(visit\), which is Monday to Sunday\."):
+        parse(f"{ASK}weekday(visit) = 1", declared)
+    assert parse(f"{ASK}dayname(visit) = 'Monday'", declared).words(declared) == "day = Monday"
 
 
 def settled(text: str) -> bool:

@@ -219,13 +219,13 @@ def quantile(options: Options, name: str, shares: tuple[float, ...], where: str 
         for one in found:
             print_json(one.to_dict())
         return
-    from tacit.model.answer import cost_words
+    from tacit.model.answer import cost_words, source_words
 
     to = console()
     to.print(f"[bold]quantiles of {escape(name + (f' where {where}' if where else ''))}[/]")
     print_quantiles(found, to)
     unit = f" ({found[0].cost})" if options.units else ""
-    to.print(f"{found[0].source}, {cost_words(found[0].facts)}{unit}", style="dim")
+    to.print(f"{source_words(found[0])}, {cost_words(found[0].facts)}{unit}", style="dim")
 
 
 def _confirm(costs: Sequence[DryRun], session: Opened) -> None:

@@ -207,7 +207,9 @@ def _asked(given: DraftTerms, found: Sequence[TableColumn], unsaid: Sequence[str
 def _say_what_next(
     output: str, attributes: int, found: Sequence[TableColumn], left_out: Sequence[str], given: DraftTerms
 ) -> None:
-    say(f"Wrote {output} with {attributes} attributes from {len(found)} columns.")
+    many = "attribute" if attributes == 1 else "attributes"
+    columns = "column" if len(found) == 1 else "columns"
+    say(f"Wrote {output} with {attributes} {many} from {len(found)} {columns}.")
     if left_out:
         say(f"Left out, since they name somebody: {', '.join(left_out)}.")
     likely = [name for name in left_out if says_whose(name)]

@@ -29,7 +29,7 @@ from tacit.model.values import Days
 Floats = NDArray[np.float64]
 RANGE_SHARE = 0.1  # of the budget, for the release of all ranges of one attribute
 EVERYONE = Query.constant(everyone=True)
-_MAY_BE_ZERO = "the count that is divided by may be 0: nothing is guaranteed"
+_MAY_BE_ZERO = "nothing is guaranteed where the count that is divided by may be 0"
 
 
 @dataclass(frozen=True)

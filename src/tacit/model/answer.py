@@ -37,6 +37,10 @@ class Answered(Framed):
         """The answer as a dict for JSON."""
         return {"question": self.question, **self._values(), **self.facts.to_dict()}
 
+    def _unpromised(self) -> str:
+        """What is said in the place of the confidence where no bar holds for all of the answer."""
+        return "nothing is promised"
+
     def _page(self) -> dict[str, Any]:
         """What a notebook shows: see `show.pages.notebook`."""
         raise NotImplementedError
@@ -226,8 +230,13 @@ def bar_words(shown: Answered) -> str:
     # What has no value has no width either: where it is exact, that says enough.
     missing = isinstance(shown, Answer) and shown.value != shown.value
     start = "" if missing else f"{_plus_minus(shown.error)} ".lstrip()
-    circumstances = f"({sure_words(shown)}, {source_words(shown)}, {cost_words(shown.facts)})"
-    return f"{start}{circumstances}{note_words(shown)}{says_words(shown)}"
+    return f"{start}{circumstances(shown)}"
+
+
+def circumstances(shown: Answered) -> str:
+    """How sure an answer is, where it comes from, what it cost, and its notes, without the width of its bar."""
+    said = f"({sure_words(shown)}, {source_words(shown)}, {cost_words(shown.facts)})"
+    return f"{said}{note_words(shown)}{says_words(shown)}"
 
 
 def bar_line(bar: Bar) -> str:
@@ -241,11 +250,16 @@ def _plus_minus(error: float | None) -> str:
 
 def sure_words(shown: Answered) -> str:
     """The confidence of the bar that is shown, and what it is about."""
-    return _confident(shown.bars[0]) if shown.bars else "nothing is promised"
+    return _confident(shown.bars[0]) if shown.bars else shown._unpromised()
+
+
+def percent(confidence: float) -> str:
+    """A confidence as text: 0.999 is not 100%."""
+    return f"{100 * confidence:.10g}%"
 
 
 def _confident(bar: Bar) -> str:
-    sure = f"{100 * bar.confidence:.10g}%"  # 0.999 is not 100%
+    sure = percent(bar.confidence)
     # A share of many questions is its own confidence: it is not said twice.
     return bar.about if bar.about == EXACT or bar.about.startswith(f"{sure} of ") else f"{sure}, for {bar.about}"
 

@@ -145,20 +145,15 @@ class Attribute:
     def cut(self, name: str, point: Point, *, included: bool = False) -> int:
         """The cut at a value that was read as a point of the axis already."""
         assert not isinstance(self.values, Listed)
-        if included and not self.values.whole:
-            shown = self.values.show(point)
-            raise InvalidQuery(
-                f"the bins of {name} are half-open, so a bin may start but never end with {shown}: "
-                f"ask {name} < {shown} or {name} >= {shown}."
-            )
+        # Between numbers there is no next one. What is refused names edges that can be asked, so an edge comes last.
+        half_open = included and not self.values.whole
+        included = included and not half_open
         starts, end = self.values.starts, self.values.end
         if not starts[0] <= point + included <= end:
             raise InvalidQuery(f"{name} takes {self.takes}, the question asks {self.values.show(point)}.")
         point += included
         index = bisect_right(starts, point) - 1
-        if point == end:
-            return self.bins
-        if starts[index] != point:
+        if point not in (starts[index], end):
             near = [self.edge(i) for i in (index, index + 1)]
             if included:  # in the words of the question: the last value that is in, not the first that is out
                 ends = " and ".join(self.values.show(edge - 1) for edge in near if edge > starts[0])
@@ -166,7 +161,13 @@ class Attribute:
                 raise InvalidQuery(f"{name} cannot be cut after {shown}: the nearest bins end with {ends}.")
             edges = " and ".join(self.values.show(edge) for edge in near)
             raise InvalidQuery(f"{name} cannot be cut at {self.values.show(point)}: the nearest bin edges are {edges}.")
-        return index
+        if half_open:
+            shown = self.values.show(point)
+            raise InvalidQuery(
+                f"the bins of {name} are half-open, so a bin may start but never end with {shown}: "
+                f"ask {name} < {shown} or {name} >= {shown}."
+            )
+        return self.bins if point == end else index
 
     @property
     def takes(self) -> str:

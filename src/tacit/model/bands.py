@@ -6,7 +6,7 @@ import datetime as dt
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction as Exact
 from itertools import chain, pairwise
 from typing import Any, Literal
@@ -135,6 +135,13 @@ def by_period(name: str, attribute: Attribute, period: Period, *, numbered: bool
     values = [day.year for day in begins] if numbered else begins
     names = [] if period == days.by else [str(value) for value in values[:-1]]
     return in_a_row(f"{name} by {period}", attribute, cuts, values, names, whole=not cuts_period(days, period))
+
+
+def as_texts(bands: Bands, letters: int) -> Bands:
+    """Periods by the first letters of their first day: 2024-05. Such texts are in the order of their days."""
+    texts = [None if value is None else str(value)[:letters] for value in bands.values]
+    labels = tuple(label if text is None else text for label, text in zip(bands.labels, texts, strict=True))
+    return replace(bands, labels=labels, values=tuple(texts), end=str(bands.end)[:letters])
 
 
 def cuts_period(days: Days, period: Period) -> bool:

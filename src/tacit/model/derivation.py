@@ -86,8 +86,12 @@ class Folded:
     def each(self, domain: Domain) -> list[str]:
         inner, others = self.source.each(domain), [other.summary(domain) for other in self.elsewhere]
         said = list[str]()
+        # What is put together: a number of each group.
+        titles = zip(self.source.titles, self.source.kinds, strict=True)
+        labels = [title for i, (title, kind) in enumerate(titles) if kind == "text" and i not in self.by]
+        each = f" of each {', '.join(labels)}" if labels else ""
         for fold in self.folds:
-            what = "rows" if fold.node is None else words(fold.node, inner, others)
+            what = "rows" if fold.node is None else words(fold.node, inner, others) + each
             where = "" if fold.where is None else f" where {words(fold.where, inner, others)}"
             said.append(f"{fold.kind} of {what}{where}")
         return [inner[i] for i in self.by] + said

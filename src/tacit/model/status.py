@@ -183,7 +183,8 @@ class Started:
         if not self.bought and not self.cost.atoms:
             return f"Too little of the budget is left for what a session starts from: {self.what}."
         price = f" for {percent_of(self.cost, self.total)} of the budget" if self.cost.atoms else ""
-        words = f"{self.what[0].upper()}{self.what[1:]}, {'bought' if self.bought else 'once'}{price}."
+        when = "once" if not self.bought else "bought" if price else "bought already"
+        words = f"{self.what[0].upper()}{self.what[1:]}, {when}{price}."
         for said, errors in (("Errors to expect", self.expects), ("Certified, at most", self.certified)):
             if errors:
                 words += f" {said}: {'; '.join(f'± {one.error:,.0f} rows: {one.about}' for one in errors)}."

@@ -20,10 +20,12 @@ from tacit.model.answer import (
     QuantileAnswer,
     Says,
     bar_words,
+    circumstances,
     cost_words,
     ends,
     note_words,
     number,
+    percent,
     says,
     source_words,
 )
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from tacit.show.chart import Chart
 
 SHOWN = 200  # rows of a table, as text
+MOST_BARS = 4  # columns whose widest bars stand below a table
 MOST_SHOWN = 100  # steps of a curve, in a notebook's table
 _LEAST_FIRST: tuple[Says, ...] = ("nothing", "rough", "sharp")
 
@@ -227,10 +230,34 @@ class Listing(Answered):
             return f"no rows ({source_words(self)}, {cost_words(self.facts)}){note_words(self)}"
         if not self.titles:
             return self.note
-        said = bar_words(self)
-        if all(self._bare):
-            return said.removeprefix("± 0 ")
-        return said if self.error is None else f"at most {said}"
+        widest = self.widest()
+        # A bar without a title is that of the only column that has bars.
+        each = ", ".join(f"± {number(error)}" + (f" for {title}" if title else "") for title, error in widest)
+        return f"at most {each} {circumstances(self)}" if each else circumstances(self)
+
+    def widest(self) -> list[tuple[str, float]]:
+        """The widest bar of each column, with the column's title where there are several.
+
+        Columns have units of their own, so there is no widest of all. None where a value has no bar, or where there are
+        too many columns for a line.
+        """
+        columns = [i for i, bare in enumerate(self._bare) if not bare]
+        if self.error is None or len(columns) > MOST_BARS:
+            return []
+        bars = [max((row.errors[i] or 0.0 for row in self.listed), default=0.0) for i in columns]
+        return [(self.titles[i] if len(columns) > 1 else "", bar) for i, bar in zip(columns, bars, strict=True)]
+
+    def unbarred(self) -> tuple[int, int]:
+        """How many values have no bar, of how many that could have one."""
+        could = [error for row in self.listed for error, bare in zip(row.errors, self._bare, strict=True) if not bare]
+        return could.count(None), len(could)
+
+    def _unpromised(self) -> str:
+        without, every = self.unbarred()
+        if without == every:
+            return super()._unpromised()
+        have = "has" if without == 1 else "have"
+        return f"{without:,} of {every:,} values {have} no bar, {percent(self.facts.confidence)} for the others"
 
     def __str__(self) -> str:
         lines = [[*self.names, *self.titles], *self.cells()]

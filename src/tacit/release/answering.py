@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tacit.model.answer import Answer
+from tacit.model.answer import Answer, percent
 from tacit.model.ask import (
     Aggregate,
     Ask,
@@ -36,7 +36,7 @@ from tacit.model.formula import IF_ANY, Figure, Weighed
 from tacit.model.possible import possible
 from tacit.model.query import Query
 from tacit.model.status import Expected
-from tacit.model.table import Answers, Table
+from tacit.model.table import Answers, Listing, Table
 from tacit.model.workload import Marginal
 from tacit.release import composition, curves, quantiles, statement
 from tacit.release.estimate import TableEstimate
@@ -81,6 +81,26 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
 
 def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) -> Answers:
     """The answer to a question from its parts; `words` are the question's own, where they are known already."""
+    made = _made(ask, found, setting, words)
+    # Nearly every question is a count, and nearly every count is as sure as the session.
+    if made.facts.bars and made.facts.bars[0].confidence >= setting.confidence:
+        return made
+    why = _why_less_sure(made, setting)
+    return replace(made, facts=replace(made.facts, note=joined((why, made.facts.note)))) if why else made
+
+
+def _why_less_sure(made: Answers, setting: Setting) -> str:
+    """Why an answer is less sure than the session was told to be: several bars have to hold together."""
+    sure = made.confidence
+    if not made.facts.bars and not (isinstance(made, Listing) and made.unbarred()[0] < made.unbarred()[1]):
+        return ""  # nothing is promised
+    together = (1 - sure) / (1 - setting.confidence)
+    if not 0 < sure < setting.confidence or abs(together - round(together)) > 1e-6:
+        return ""
+    return f"{percent(sure)}: {round(together):,} answers of {percent(setting.confidence)} together"
+
+
+def _made(ask: Ask, found: Found, setting: Setting, words: str | None = None) -> Answers:
     text = words if words is not None else ask.words(setting.domain)
     ranged = isinstance(ask, Cdf | Histogram | Range) or (isinstance(ask, Quantile | Mean) and ask.from_ranges)
     made = _combined(ask, found, setting, text)
@@ -180,9 +200,9 @@ def _weighed(select: Select, setting: Setting) -> list[Weighed]:
 
 def _selected(select: Select, found: Found, setting: Setting) -> Answers:
     if len(select.columns) == 1 and not select.groups:
-        return _noted(combine(select.columns[0].value, found, setting), select)
+        return _noted(_made(select.columns[0].value, found, setting), select)
     if select.crosstab is not None:
-        return _noted(combine(select.crosstab, found, setting), select)
+        return _noted(_made(select.crosstab, found, setting), select)
     return _worked_out(identity(select), found, setting)
 
 
@@ -195,7 +215,7 @@ def _worked_out(derived: Derived, found: Found, setting: Setting) -> Answers:
         return statement.columns_alone(derived, setting)
 
     def single(ask: Aggregate) -> Answer:
-        one = combine(ask, found, setting)
+        one = _made(ask, found, setting)
         assert isinstance(one, Answer)
         return one
 

@@ -76,6 +76,10 @@ def answer(derived: Derived, needs: Sequence[Need], found: Found, setting: Setti
     together = any(AT_ONCE in key for i, _, _ in values for key in made.risks[i] if isinstance(key, tuple))
     if made.rows or not values:
         facts = with_widest(facts, shown_errors, needs, found, AT_ONCE if together else "")
+        some = [one for one in shown_errors if one is not None]
+        if some and len(some) < len(shown_errors):  # the line below says of how many; this is what theirs are about
+            (bar,) = with_widest(facts, some, needs, found, AT_ONCE if together else "").bars
+            notes.append(f"the bars that there are hold for {bar.about}")
     facts = replace(facts, note=joined((*notes, *derived.notes)))
     text = derived.summary(setting.domain)
     numbers = [cast(Spans, made.columns[i]).value.tolist() for i, _, _ in values]

@@ -15,6 +15,7 @@ import numpy as np
 from tacit.model.answer import Answer, says_words
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
+from tacit.model.certificate import Certificate, Certificates
 from tacit.model.description import describe
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import Facts, Receipt
@@ -40,6 +41,7 @@ from tacit.show.pages import whiskered
 BOUGHT = {
     "table": "tables",
     "range": "ranges",
+    "certificate": "certificates of what was bought",
     "count": "single counts",
     "statistic": "statistics",
     "gate": "hard questions found",
@@ -56,6 +58,8 @@ _CHARGED = {
     "statistic": "statistic",
     "marginal": "table",
     "residuals": "table",
+    "certificate": "certificate",
+    "certificates": "certificate",
     "shut": "gate",
     "chosen": "choice",
     "compared": "choice",
@@ -165,6 +169,8 @@ def _kind(answer: Measured) -> str:
             return "count"
         case Statistic():
             return "statistic"
+        case Certificate() | Certificates():
+            return "certificate"
         case _:
             return "range"
 

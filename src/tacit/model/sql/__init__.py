@@ -14,6 +14,7 @@ from tacit.model.ask import Ask, Derived, Select
 from tacit.model.domain import Domain
 from tacit.model.sql.calculation import ALLOWED
 from tacit.model.sql.count import simple_count
+from tacit.model.sql.idiom import BY_WORD, CALLED
 from tacit.model.sql.parts import with_attributes
 from tacit.model.sql.reading import Reading, place
 from tacit.model.sql.statement import ask_of
@@ -46,10 +47,7 @@ _OUTER = _kinds("ORDER_BY LIMIT OFFSET DISTINCT")
 # Words that a column or an alias may be called by, though they have a use of their own here.
 _COLUMN_FIRST = _kinds("LIMIT OFFSET FILTER CASE WHEN THEN ELSE END ASC DESC ESCAPE DISTINCT")
 _VIEW = "declare a view in the data source"
-_HINTS = {
-    **dict.fromkeys(("JOIN", "UNION", "EXCEPT", "INTERSECT"), _VIEW),
-    **dict.fromkeys(("OVER", "QUALIFY"), "windows are not; a GROUP BY gives a table"),
-}
+_HINTS = {**BY_WORD, **dict.fromkeys(("JOIN", "UNION", "EXCEPT", "INTERSECT", "LEFT", "RIGHT"), _VIEW)}
 
 
 def parse(statement: str, domain: Domain) -> Ask:
@@ -130,7 +128,8 @@ def _check_tokens(tokens: list[Token], domain: Domain) -> None:
         if keyword or (kind in _NUMBERS and before is not None and before.token_type == TokenType.DCOLON):
             continue
         if not alias and not column:
-            hint = _HINTS.get(token.text.upper().split()[0] if token.text.strip() else "", "")
+            word = token.text.upper().split()[0] if token.text.strip() else ""
+            hint = CALLED.get(word, "") if call and word in CALLED else _HINTS.get(word, "")
             said = f"{token.text[:60]} is not answered here{_at(token)}"
             raise InvalidQuery(f"{said}: {hint}." if hint else f"{said}. {ALLOWED}")
         token.token_type = TokenType.IDENTIFIER  # as if quoted: a column or an alias called order or row

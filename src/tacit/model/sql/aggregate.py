@@ -38,7 +38,7 @@ _CONDITIONS = (
 )
 # fmt: on
 _ONE_COLUMN = "COUNT(DISTINCT …) takes one declared column."
-_EXTREMES = (exp.Min, exp.Max)
+_EXTREMES: dict[type[exp.Expr], float] = {exp.Min: 0.01, exp.Max: 0.99}  # and the share of a quantile that is near
 # Functions that leave out NULL: of a CASE without ELSE they are those of the rows that meet its condition.
 _OF_KNOWN = (
     exp.Count, exp.Sum, exp.Avg, exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.Variance,
@@ -92,11 +92,8 @@ def aggregate(node: exp.Expr, where: Expression, read: Reading) -> Valued | None
         sample, correlation = _PAIRS[type(node)]
         names = column(stripped(node.this), read), column(stripped(node.expression), read)
         return Covariance(read.domain, names, read.bind(where), sample, correlation), 1.0
-    if isinstance(node, _EXTREMES):
-        raise InvalidQuery(
-            f"{text(node)} is decided by single rows, so it is not answered; ask for a quantile, like "
-            "QUANTILE_CONT(age, 0.99)."
-        )
+    if type(node) in _EXTREMES:
+        raise InvalidQuery(_extreme(node, read))
     return _quantile(node, where, read)
 
 
@@ -120,6 +117,17 @@ def _arithmetic(node: exp.Mul | exp.Div, where: Expression, read: Reading) -> Va
     if some & all_rows != some:
         return None
     return Fraction(some, all_rows), top[1]
+
+
+def _extreme(node: exp.Expr, read: Reading) -> str:
+    """Why a least or largest value is not answered, and the quantile that is, where the column has an order."""
+    said = f"{text(node)} is decided by single rows, so it is not answered"
+    if not isinstance(node.this, exp.Column):
+        return f"{said}; QUANTILE_CONT takes a declared column, and a share like {_EXTREMES[type(node)]}."
+    name = column(node.this, read)
+    if not read.domain[name].ordered:
+        return f"{said}; SELECT DISTINCT {text(node.this)} FROM data lists the declared values."
+    return f"{said}; ask for a quantile, like QUANTILE_CONT({text(node.this)}, {_EXTREMES[type(node)]})."
 
 
 def _count(inner: exp.Expr, where: Expression, read: Reading) -> Valued | None:

@@ -17,7 +17,7 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.ask import GroupBy
 from tacit.model.attribute import Attribute
-from tacit.model.bands import FITTING, Bands, by_label, by_period, by_width, cuts_period
+from tacit.model.bands import FITTING, Bands, Period, as_texts, by_label, by_period, by_width, cuts_period
 from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not, OfOne
 from tacit.model.sql.reading import Reading, column, finite, only, plain_value, stripped, text
 from tacit.model.values import MAX_LABEL, Days, Listed, Value
@@ -29,6 +29,9 @@ _HOLDS: dict[Comparison, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+# How strftime writes a month and a year, and how much of a day that is.
+_WRITTEN: dict[str, Period] = {"%Y-%m": "month", "%Y": "year"}
+_LETTERS: dict[Period, int] = {"month": len("2024-05"), "year": len("2024")}
 TRUNCATED = (exp.DateTrunc, exp.TimestampTrunc)
 
 
@@ -79,9 +82,12 @@ def _by_width(node: exp.Expr, read: Reading) -> GroupBy | None:
 
 
 def _by_period(node: exp.Expr, read: Reading) -> GroupBy | None:
-    """YEAR(d), EXTRACT(YEAR FROM d), date_trunc('quarter', d)."""
+    """YEAR(d), EXTRACT(YEAR FROM d), date_trunc('quarter', d), strftime(d, '%Y-%m')."""
+    written = _WRITTEN.get(node.text("format")) if isinstance(node, exp.TimeToStr) else None
     if isinstance(node, TRUNCATED):
         period, of = node.text("unit").lower(), node.this
+    elif written is not None:
+        period, of = written, node.this
     elif isinstance(node, exp.Year) or (isinstance(node, exp.Extract) and node.name.upper() == "YEAR"):
         period, of = "year", node.this if isinstance(node, exp.Year) else node.expression
     else:
@@ -101,6 +107,8 @@ def _by_period(node: exp.Expr, read: Reading) -> GroupBy | None:
     check_cells(attribute.size)
     if attribute.other is not None and cuts_period(attribute.values, period):
         read.notes.append(f"{name} takes {attribute.takes}: days before and after are {attribute.other}")
+    if written is not None:
+        return GroupBy(name, text(node), as_texts(by_period(name, attribute, written), _LETTERS[written]))
     numbered = not isinstance(node, TRUNCATED)
     return GroupBy(name, text(node), by_period(name, attribute, period, numbered=numbered))
 
@@ -158,7 +166,7 @@ def compare(group: GroupBy, sign: Comparison, value: Value, read: Reading) -> Ex
     """The rows of the groups whose value is below or above one."""
     bands, point = _bands(group), _point(group, value)
     values = _known(bands)
-    if isinstance(point, str):
+    if isinstance(point, str) and bands.end is None:
         raise InvalidQuery(f"{group.title} has no order, so {group.title} {sign} {value!r} has no meaning.")
     if bands.end is None:
         numbers = {i: one for i, one in enumerate(bands.values) if isinstance(one, int | float)}

@@ -11,10 +11,12 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.calculation import Case, Constant, End, Ending, Kind, Operation, Outer, kind
 from tacit.model.sql.choice import WrittenCase, choice
+from tacit.model.sql.idiom import instead_of
 from tacit.model.sql.reading import finite, only, plain_value, text
 from tacit.model.sql.statistic import FUNCTIONS
 
 MAX_POWER = 8
+_LIKENESS = 0.75  # of a name that was probably misspelled: AVGE is AVG, and GEOMEAN is not LARGEST_MEAN
 ALLOWED = "Ask SELECT COUNT(*) FROM data WHERE … or SELECT a, b, COUNT(*) FROM data WHERE … GROUP BY a, b."
 _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _FUNCTIONS: dict[type[exp.Expr], str] = {
@@ -132,6 +134,8 @@ def _of_kind(node: exp.Expr, scope: Scope) -> Outer:
         return _case(node, written, scope)
     if isinstance(node, exp.Anonymous) and str(node.this).upper() in ENDS and only(node, "this", "expressions"):
         return _end(ENDS[str(node.this).upper()], node, scope)
+    if instead := instead_of(node):
+        raise InvalidQuery(instead)
     if isinstance(node, exp.AggFunc | exp.Star | exp.Anonymous):
         raise InvalidQuery(f"{text(node)} is not answered here.{_near(node)} {ALLOWED}")
     raise InvalidQuery(f"{text(node)} is not answered here; {_OVER}.")
@@ -140,7 +144,7 @@ def _of_kind(node: exp.Expr, scope: Scope) -> Outer:
 def _near(node: exp.Expr) -> str:
     """The function that was probably meant."""
     unknown = isinstance(node, exp.Anonymous) and node.name.lower() not in _NAMES
-    near = difflib.get_close_matches(node.name.lower(), _NAMES, n=1) if unknown else []
+    near = difflib.get_close_matches(node.name.lower(), _NAMES, n=1, cutoff=_LIKENESS) if unknown else []
     return f" Did you mean {near[0].upper()}?" if near else ""
 
 

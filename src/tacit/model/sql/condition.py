@@ -28,6 +28,7 @@ from tacit.model.sql.band import (
     missing,
 )
 from tacit.model.sql.choice import choice
+from tacit.model.sql.idiom import instead_of
 from tacit.model.sql.reading import Reading, column, only, plain_value, start_of, stripped, text
 from tacit.model.values import Listed, Value
 
@@ -107,6 +108,9 @@ def _comparison(node: exp.Expr, read: Reading) -> Expression:
     found = _of_groups(node, read)
     if found is not None:
         return found
+    for side in (node.args.get("this"), node.args.get("expression")):
+        if isinstance(side, exp.Expr) and (instead := instead_of(side)):
+            raise InvalidQuery(instead)
     if isinstance(node, exp.EQ | exp.NEQ):
         name, value, _ = _sides(node, read)
         same = _in_bin(name, value.value, read) if isinstance(value, Rounded) else Among(name, (value,))

@@ -42,12 +42,27 @@ def ending_of(select: exp.Select, scope: Read, shown: list[DerivedColumn]) -> En
         with read.attempt(node):
             key, down = (node.this, bool(node.args.get("desc"))) if isinstance(node, exp.Ordered) else (node, False)
             at = position(key, len(select.expressions))
+            at = _by_function(key, select, read) if at is None else at
             found.sort.append(Sort(value(key, scope) if at is None else shown[at].node, down))
     with read.attempt():
         found.limit = _whole(select.args.get("limit"), "LIMIT")
     with read.attempt():
         found.offset = _whole(select.args.get("offset"), "OFFSET") or 0
     return found
+
+
+def _by_function(key: exp.Expr, select: exp.Select, read: Reading) -> int | None:
+    """The column without an alias that a function gives, by the function's name: PostgreSQL calls COUNT(*) count."""
+    if not isinstance(key, exp.Column) or key.args.get("table"):
+        return None
+    name = key.name.lower()
+    if name in map(str.lower, (*read.domain, *(item.alias for item in select.expressions))):
+        return None
+    items = enumerate(select.expressions)
+    found = [at for at, item in items if isinstance(item, exp.AggFunc) and item.sql_name().lower() == name]
+    if len(found) > 1:
+        raise InvalidQuery(f"ORDER BY {name} could be any of {len(found)} columns; give one a name with AS.")
+    return found[0] if found else None
 
 
 def _whole(node: exp.Expr | None, word: str) -> int | None:

@@ -17,6 +17,7 @@ from tacit.model.sql.band import check_cells
 from tacit.model.sql.calculation import ALLOWED
 from tacit.model.sql.choice import choice
 from tacit.model.sql.condition import condition, grouping
+from tacit.model.sql.idiom import instead_of
 from tacit.model.sql.reading import Reading, column, only, plain_value, text
 
 
@@ -76,7 +77,7 @@ def _grouped(node: exp.Expr, select: exp.Select, read: Reading) -> GroupBy:
         node = items.get(alias, node)
         group = group_of(node, alias if alias in items else "", read)
     if group is None:
-        raise InvalidQuery(f"{text(node)} is nothing to group by. {ALLOWED}")
+        raise InvalidQuery(instead_of(node) or f"{text(node)} is nothing to group by. {ALLOWED}")
     return group
 
 

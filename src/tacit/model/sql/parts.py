@@ -21,6 +21,7 @@ _NUMBERED = (
     "DAYOFWEEK",
     "ISODOW",
 )  # SQL counts days from Sunday or Monday, 0 or 1: names are clearer
+_TO_DECLARE = 'the owner can declare an attribute with kind = "{}" and of = "{}"'
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
 
 
@@ -29,7 +30,12 @@ def with_attributes(statement: exp.Select, domain: Domain) -> exp.Select:
     for node in statement.find_all(exp.Anonymous, exp.DayOfWeek, exp.DayOfWeekIso):
         shown, of = node.sql("duckdb"), node.find(exp.Column)
         if of is not None and shown.partition("(")[0] in _NUMBERED:
-            raise InvalidQuery(f"{shown} cannot be asked; ask dayname({of.name}), which is Monday to Sunday.")
+            if _declared("weekday", of.name, domain) is not None:
+                raise InvalidQuery(f"{shown} cannot be asked; ask dayname({of.name}), which is Monday to Sunday.")
+            raise InvalidQuery(
+                f"{shown} cannot be asked, and dayname({of.name}), which is Monday to Sunday, is not declared: "
+                f"{_TO_DECLARE.format('weekday', of.name)}."
+            )
     read = (*_FUNCTIONS, exp.Extract, *TRUNCATED, exp.Cast)
     if not any(isinstance(node, read) or _is_date_part(node) for node in statement.walk()):
         return statement
@@ -59,12 +65,16 @@ def _attribute(node: exp.Expr, domain: Domain) -> exp.Expr:
         raise InvalidQuery(
             f"{shown} cannot be asked; year(t), hour(t), dayname(t) and month(t) can, where they are declared."
         )
-    for name, attribute in domain.items():
-        if attribute.part == part and (attribute.of or "").lower() == of.name.lower():
-            return exp.column(name, quoted=True)
-    raise InvalidQuery(
-        f'{shown} is not declared: the owner can declare an attribute with kind = "{part}" and of = "{of.name}".'
-    )
+    name = _declared(part, of.name, domain)
+    if name is None:
+        raise InvalidQuery(f"{shown} is not declared: {_TO_DECLARE.format(part, of.name)}.")
+    return exp.column(name, quoted=True)
+
+
+def _declared(part: Part, of: str, domain: Domain) -> str | None:
+    """The attribute that is a part of a column's dates or times, if one is declared."""
+    given = ((name, attribute) for name, attribute in domain.items() if attribute.part == part)
+    return next((name for name, attribute in given if (attribute.of or "").lower() == of.lower()), None)
 
 
 def _is_date_part(node: exp.Expr) -> bool:

@@ -80,6 +80,9 @@ def rows_of(select: exp.Select, read: Reading, tables: Tables, about: Source | N
 def _from(select: exp.Select, read: Reading, tables: Tables) -> Source:
     """What a statement is about, and the names that it goes by."""
     table = select.args["from_"].this if select.args.get("from_") else None
+    alone = table is None and only(select, "expressions", "with_") and not any(map(aggregates, select.expressions))
+    if alone and any(item.find(exp.Subquery) for item in select.expressions):
+        return View(), set()  # SELECT (SELECT …) + (SELECT …): one row, of numbers that the statements in it give
     if isinstance(table, exp.Subquery) and isinstance(table.this, exp.Select) and only(table, "this", "alias"):
         return _view_or_rows(table.this, read, tables), {table.alias.lower()}
     if isinstance(table, exp.Table) and only(table, "this", "alias"):

@@ -188,17 +188,30 @@ def _said(answer: Answers) -> str:
         return "There are no rows."
     if isinstance(answer, Listing) and not answer.titles:
         return "These are the declared values, whether a row has them or not."
+    if isinstance(answer, Listing):
+        return _said_of_rows(answer)
     if not isinstance(answer, Answer):
         if answer.error is None:
-            return "Nothing is promised about some of these."
+            return "Nothing is promised about these."
         each = "All of the curve" if isinstance(answer, CdfAnswer) else "Each value by itself"
-        differ = isinstance(answer, Listing) or (isinstance(answer, Table) and answer.own is not None)
-        at_most = "at most " if differ else ""
+        at_most = "at most " if isinstance(answer, Table) and answer.own is not None else ""
         return f"{each} is within {at_most}± {number(answer.error)} of the truth ({sure})."
     if answer.interval is None:
         return "Nothing is promised about it."
     low, high = answer.interval
     return f"The truth lies between {number(low)} and {number(high)} ({sure})." if answer.error else "It is exact."
+
+
+def _said_of_rows(listing: Listing) -> str:
+    """How sure the rows of a statement are. Their columns have units of their own, and bars of their own."""
+    sure, (without, every) = sure_words(listing), listing.unbarred()
+    if without and without == every:
+        return "Nothing is promised about these."
+    if without:
+        return f"Each value that has a bar is by itself within it of the truth ({sure})."
+    widest = [f"± {number(error)}" + (f" for {title}" if title else "") for title, error in listing.widest()]
+    within = f"at most {', '.join(widest)}" if widest else "its bar"
+    return f"Each value by itself is within {within} of the truth ({sure})."
 
 
 def drawing(answer: Answers, attribute: Attribute | None) -> Chart | None:

@@ -94,7 +94,7 @@ def rows_of(places: Sequence[ResultColumn], answer: Answers) -> Iterator[Row]:
 
 def notice(answer: Answers) -> str:
     """Where an answer comes from, how sure it is, and what it cost."""
-    words = answer.caption if isinstance(answer, Listing) and not answer.listed else bar_words(answer)
+    words = answer.caption if isinstance(answer, Listing) and answer.titles else bar_words(answer)
     return words[0].upper() + words[1:]
 
 

@@ -1,0 +1,2 @@
+SELECT sex, COUNT(*) FROM data GROUP BY CUBE (sex)
+-- expect: refused: CUBE is not answered here (line 1, column 41): ask for totals in a statement of their own, which groups by fewer columns.
