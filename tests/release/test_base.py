@@ -33,6 +33,7 @@ from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.online import Online
 from tacit.release.parts import Parts
+from tacit.release.reach import planned
 from tacit.release.warm_start import recalled
 from tacit.session import Session
 from tacit.trusted.curator import Curator
@@ -497,6 +498,42 @@ def test_a_certificate_of_sums_is_not_taken_for_one_of_the_parts_of_means(tmp_pa
         for weights in (has, lacks):
             part = base.estimate(tacit.count(d=True).bind(DOMAIN) & weighted(weights))
             assert part is None or not any("like this one" in bar.about for bar in part.facts.bars)
+
+
+def asked_at_random(rng: np.random.Generator) -> Query:
+    """Conditions on some attributes, and now and then weights of one of them."""
+    parts = list[Query]()
+    for name in rng.permutation(list(SIZES))[: rng.integers(1, 5)]:
+        size = DOMAIN[name].size
+        if rng.random() < 0.3 and not any(part.unit > 1 for part in parts):
+            known = [one for some in ramps(DOMAIN, name).values() for one in some]
+            drawn = [*known, rng.integers(0, GRID, size), np.sort(rng.integers(0, GRID, size))]
+            parts.append(Query.weighted(DOMAIN, [name], drawn[rng.integers(len(drawn))] / GRID))
+        else:
+            parts.append(Query.among(DOMAIN, name, np.flatnonzero(rng.random(size) < rng.random()).tolist()))
+    made = Query.all(parts) if rng.random() < 0.9 else Query.any(parts)
+    return ~made if rng.random() < 0.2 else made
+
+
+def test_what_a_certificate_answers_is_known_before_it_is_bought(begun: Session) -> None:
+    rng, base, seen = np.random.default_rng(3), base_of(begun), set[bool]()
+    lists = {kind: figure.certificate.attributes for kind, figure in base._figures.items()}
+    assert planned(DOMAIN, N, 0.95) == lists
+    for _ in range(2_000):
+        query = asked_at_random(rng)
+        if not query.is_constant and query.core.key not in base._earlier:
+            answered = base.estimate(query) is not None
+            assert begun.certifies(query) == answered
+            seen.add(answered)
+    assert seen == {False, True}
+
+
+def test_the_list_of_the_parts_of_means_is_as_long_as_was_foretold(begun: Session) -> None:
+    for rows in (N, 2**21 - 1, 2**21):
+        made = sums(DOMAIN, base_of(begun).hypothesis, rows, classes.MEANS)
+        assert [one.size for one in made] == [one.questions for one in classes.summed(DOMAIN, rows, classes.MEANS)]
+    assert classes.MEANS in planned(DOMAIN, 2**21 - 1, 0.95)
+    assert classes.MEANS not in planned(DOMAIN, 2**21, 0.95)  # sums over so many rows might not be exact
 
 
 def test_no_bar_is_shown_that_a_list_is_too_short_to_prove(tmp_path: Path) -> None:

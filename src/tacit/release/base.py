@@ -296,7 +296,7 @@ def certifiable(public: Public, loss: Loss, confidence: float) -> bool:
         return False
     listed = sampled(public.domain, attributes(public.domain))
     questions = sum(one.questions for one in listed)
-    return bool(listed) and _rank(questions, (one.scope for one in listed), public.domain, confidence) <= questions
+    return bool(listed) and rank_of(questions, (one.scope for one in listed), public.domain, confidence) <= questions
 
 
 def certificate_price(public: Public, bought: Iterable[str], loss: Loss, confidence: float) -> Loss:
@@ -310,7 +310,7 @@ def _each(loss: Loss) -> dict[str, Loss]:
     return {kind: Loss(loss.measure, int(loss.atoms * share)) for kind, share in SHARES.items()}
 
 
-def _rank(questions: int, scopes: Iterable[tuple[str, ...]], domain: Domain, confidence: float) -> int:
+def rank_of(questions: int, scopes: Iterable[tuple[str, ...]], domain: Domain, confidence: float) -> int:
     """Which error of a list about these attributes is bought."""
     return Miss.of(of_the_base(confidence)).rank(questions, left_out(scopes, len(domain)))
 
@@ -343,7 +343,7 @@ def _wanted(
         kind: str, attributes: int, lists: Sequence[Conjunctions], more: float = 1.0
     ) -> tuple[Certificate, Missed] | None:
         questions = sum(one.size for one in lists)
-        rank = _rank(questions, (one.names for one in lists), domain, confidence) if lists else 1
+        rank = rank_of(questions, (one.names for one in lists), domain, confidence) if lists else 1
         if rank > questions:
             return None
         missed = Missed.of(lists, again, rows)
