@@ -25,7 +25,7 @@ from tacit.model.certificate import Certificate, Certificates
 from tacit.model.factor import GRID, Factor
 from tacit.model.query import Query
 from tacit.release import base as base_module
-from tacit.release import classes
+from tacit.release import classes, knowledge
 from tacit.release.base import Base, CertifiedFigure, of_the_base
 from tacit.release.classes import Miss, attributes, boxes, left_out, ramps, sample, sampled, scopes, sums
 from tacit.release.corner_sums import Side
@@ -495,9 +495,50 @@ def test_a_certificate_of_sums_is_not_taken_for_one_of_the_parts_of_means(tmp_pa
         assert len(base.certificates) == 2
         assert set(base.summed) == {classes.SUMS}
         has, lacks = ramps(DOMAIN, "a")[classes.MEANS]
-        for weights in (has, lacks):
+        for weights, was_listed in ((has, True), (lacks, False)):
             part = base.estimate(tacit.count(d=True).bind(DOMAIN) & weighted(weights))
-            assert part is None or not any("like this one" in bar.about for bar in part.facts.bars)
+            listed = part is not None and any("like this one" in bar.about for bar in part.facts.bars)
+            assert listed == was_listed
+        for asked in (has, GRID - has):  # of all rows, a sum and its rest are one question
+            whole = base.estimate(weighted(asked))
+            assert whole is not None
+            assert any("like this one" in bar.about for bar in whole.facts.bars)
+
+
+def test_means_are_answered_as_they_were_where_an_earlier_version_has_certified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what their rows have and how many there are: neither costs anything, and both have bars of their lists."""
+    with start(tmp_path, hits=50) as session:
+        with monkeypatch.context() as patched:
+            patched.setattr(knowledge, "certify", lambda *_: None)
+            session.start()
+        found = recalled(session._public)
+        assert found is not None
+        assert isinstance(session._curator, Curator)
+        listed = sums(DOMAIN, found.hypothesis, N, classes.MEANS)
+        has = [one for one in listed if one.weights is not None and one.weights[0] == 0]
+        for kind, some in (("sums", has), ("conjunctions", sample(DOMAIN, found.hypothesis, N, attributes(DOMAIN)))):
+            many = sum(one.size for one in some)
+            earlier = Certificate(found.name, kind, attributes(DOMAIN), many, (many,), (), tuple(some))
+            session._curator.measure([earlier], session.left.split(10))
+    asked = "SELECT AVG(a) FROM data WHERE d"
+    with start(tmp_path, hits=50) as session:
+        spent, base = session.spent, base_of(session)
+        assert classes.MEANS not in base.summed
+        mean, by_group = session.ask(asked), session.ask("SELECT d, AVG(a) FROM data GROUP BY d").to_pandas()
+        assert isinstance(mean, tacit.Answer)
+        assert session.spent == spent
+        assert by_group.iloc[1, 1:].tolist() == [mean.value, mean.error]
+        women = tacit.count(d=True).bind(DOMAIN)
+        parts = [base.estimate(one) for one in (women & weighted(ramps(DOMAIN, "a")[classes.MEANS][0]), women)]
+        assert parts[0] is not None
+        assert parts[1] is not None
+        assert mean.value == pytest.approx(11 * parts[0].value / GRID / parts[1].value)
+        assert mean.error is not None
+        # What an answer is certified to be is as sure in a file as in its ledger.
+        session.publish(tmp_path / "p.jsonl")
+        assert tacit.read(tmp_path / "p.jsonl").ask(asked).to_dict() == mean.to_dict()
 
 
 def asked_at_random(rng: np.random.Generator) -> Query:

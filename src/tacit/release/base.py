@@ -39,6 +39,7 @@ from tacit.release.classes import (
     boxes,
     guessed,
     left_out,
+    ramps,
     refitted,
     sample,
     sampled,
@@ -122,6 +123,9 @@ class Base:
         self._figures = {kind: CertifiedFigure(*one, misses.get(kind, share)) for kind, one in certificates.items()}
         self.share, self.largest = self._figures[SAMPLE], self._figures.get(BOXES)
         self.summed = {kind: self._figures[kind] for kind in (MEANS, SUMS) if kind in self._figures}
+        # Earlier versions had one list of sums, by itself, with the weights p of means and without 1 - p.
+        one_list = SUMS in certificates and not isinstance(certificates[SUMS].measured.question, Certificates)
+        self._one_list = one_list and MEANS not in self.summed
         self._largest_box = 0 if self.largest is None else self.largest.certificate.attributes
         self._earlier = public.keys_before(self.receipt.entry)
         self._known: dict[tuple[str, int, bytes, bool], Side] = {}
@@ -221,8 +225,19 @@ class Base:
                 other = Side.of(factor.flipped(), self._domain)
                 if (other.listed, -other.boxes) > (side.listed, -side.boxes):
                     side = side._replace(listed=other.listed, boxes=other.boxes, flipped=True, ramp=other.ramp)
-            self._known[known] = side
+            self._known[known] = self._as_it_was_listed(side, factor, alone) if self._one_list else side
         return self._known[known]
+
+    def _as_it_was_listed(self, side: Side, factor: Factor, alone: bool) -> Side:
+        """A side as the one list of sums of an earlier version had it: with the weights p, and without 1 - p."""
+        if side.ramp != MEANS:
+            return side
+        has = ramps(self._domain, side.name)[MEANS][0]
+        if np.array_equal(factor.weights, has):
+            return side._replace(ramp=SUMS, flipped=False)
+        if alone and np.array_equal(factor.flipped().weights, has):
+            return side._replace(ramp=SUMS, flipped=True)
+        return side._replace(ramp="", listed=False)
 
     def _table(self, scope: tuple[str, ...]) -> Sums | None:
         """The certified table of these attributes; None where it has too many cells to be one."""
