@@ -199,3 +199,25 @@ def test_a_quotient_in_a_group_is_that_of_the_group_s_condition(wide: Session, v
             assert (
                 np.nan_to_num(off, nan=np.inf) >= error if "COUNT" in value else np.nan_to_num(off, nan=np.inf) == error
             )
+
+
+@pytest.mark.parametrize("value", ["AVG(smoker)", "AVG(age)", "COUNT(*) FILTER (WHERE sex = 'F') / COUNT(*)"])
+def test_the_number_of_a_block_s_rows_is_public_so_quotients_of_them_have_one_noisy_part(
+    tmp_path: Path, value: str
+) -> None:
+    domain = tacit.Domain({"age": DOMAIN["age"], "sex": DOMAIN["sex"], "smoker": tacit.boolean()})
+    rows = table().assign(smoker=lambda rows: rows["age"] < 4)[["age", "sex", "smoker"]]
+    budget = tacit.Budget(epsilon=1.0, delta=1e-9)
+    with tacit.series(ledger=tmp_path / "s.tacit", domain=domain, budget=budget, mechanism="histogram") as series:
+        series.append(rows[:1500], "a")
+        series.append(rows[1500:], "b")
+        series.start()
+        alone = series.block("a").ask(f"SELECT {value} FROM data")
+        inside = series.ask(f"SELECT {value} FROM data WHERE block = 'a'")
+        listed = series.ask(f"SELECT block, {value} FROM data GROUP BY block")
+        assert isinstance(alone, tacit.Answer)
+        assert isinstance(inside, tacit.Answer)
+        if value != "AVG(age)":  # which a block by itself reads off the ranges of age
+            assert (inside.value, inside.error) == (alone.value, alone.error)
+        assert [one.confidence for one in (alone, inside, listed)] == [0.95] * 3
+        assert listed.to_pandas().iloc[0, 1:].tolist() == [inside.value, inside.error]

@@ -16,6 +16,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Aggregate, Fraction, Mean
 from tacit.model.ask import GroupBy
 from tacit.model.bands import gathered
+from tacit.model.block import column_of_blocks
 from tacit.model.domain import Domain
 from tacit.model.factor import Factor
 from tacit.model.formula import Formula
@@ -72,8 +73,9 @@ def _by_rest(ask: Mean | Fraction, inside: Sequence[Query], setting: Setting) ->
         if not _like_the_certified(ask.telling, domain):
             return False
     rows = Query.all([_rows(ask), *inside])
-    # How many rows there are in all is public.
-    if rows.is_everyone and not (isinstance(ask, Mean) and domain[ask.name].extras):
+    # How many rows there are is public, in all of them and in each block.
+    counted = rows.is_everyone or set(rows.scope) == {column_of_blocks(domain)}
+    if counted and not (isinstance(ask, Mean) and domain[ask.name].extras):
         return False
     made = ask.by_rest
     return made is not None and all(setting.certifies(part.query(domain, inside)) for part in made.parts)
