@@ -403,7 +403,7 @@ PRICES = (
         "the rest of a mean is as it was told",
         "a bar holds as often as it says",
         "model/formula.py",
-        "fewest, most = max(0.0, rest.value - rest.error), max(0.0, rest.value + rest.error)",
+        "fewest, most = max(0.0, rest.value - rest.error), _above(rest.value, rest.error)",
         "fewest = most = max(0.0, rest.value)",
         "model/test_formula.py::test_the_bar_of_a_share_is_that_of_one_part_by_the_whole",
     ),
