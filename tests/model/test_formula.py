@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.model.aggregate import Mean
-from tacit.model.attribute import category, integer
+from tacit.errors import InvalidQuery
+from tacit.model.aggregate import Covariance, Mean, Variance
+from tacit.model.attribute import category, integer, numeric
 from tacit.model.domain import Domain
 from tacit.model.formula import Figure, ratio, share
 from tacit.model.query import Query
@@ -79,3 +82,19 @@ def test_a_mean_by_its_rest_is_of_what_rows_have_and_of_what_they_lack() -> None
         assert known == [pytest.approx(1.0)] * 10 + [0.0]  # who has no age is in neither
         assert mean.formula.parts[0].weights == has
         assert mean.formula.parts[1].weights == tuple(known)
+
+
+@pytest.mark.parametrize("edge", [1e154, 1e160, 1e200])
+def test_spreads_of_values_whose_squares_no_number_holds_are_refused(edge: float) -> None:
+    wide = numeric([-edge, 0, edge])
+    domain = Domain({"b": wide, "c": wide, "small": numeric([0, 1, 2])})
+    for spread in (Variance(domain, "small"), Covariance(domain, ("b", "c"), correlation=True)):
+        assert spread.formula.parts
+    if edge > 1e154:  # bins stand for their middles, which are half as far apart
+        for sample, root in product([False, True], repeat=2):
+            with pytest.raises(InvalidQuery, match="no number holds"):
+                Variance(domain, "b", sample=sample, root=root)
+            with pytest.raises(InvalidQuery, match="no number holds"):
+                Covariance(domain, ("b", "c"), sample=sample)
+    else:
+        assert Variance(domain, "b").formula.parts

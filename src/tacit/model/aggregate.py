@@ -255,6 +255,7 @@ class Variance:
             same = f"every row that meets the condition has the same {self.name}, {middles.low:g}."
             enough = IF_TWO if self.sample else IF_ANY
             return Formula((), lambda _, __: Figure(0.0, 0.0), joined((said, enough)), constant=same)
+        _check_squared(span, span, [self.name])
         places = middles.weighed(middles.places)
         squares = middles.weighed(np.where(middles.inside, (2 * middles.places - 1) ** 2, 0.0))
 
@@ -343,6 +344,8 @@ class Covariance:
         parts = [both[0].weighed(both[0].inside), *places, both[0].weighed_with(both[1])]
         if self.correlation:
             parts += [one.weighed(np.where(one.inside, (2 * one.places - 1) ** 2, 0.0)) for one in both]
+        if not self.correlation:
+            _check_squared(sides[0].span, sides[1].span, self.names)
         span_of_both = sides[0].span * sides[1].span
 
         def covariance(figures: Sequence[Figure], _: int) -> Figure:
@@ -378,6 +381,12 @@ class Covariance:
     def words(self, domain: Domain) -> str:
         what = "correlation" if self.correlation else "covariance" if self.sample else "population covariance"
         return f"the {what} of {' and '.join(self.names)}{rows_where(self.where, domain)}"
+
+
+def _check_squared(one: float, other: float, names: Sequence[str]) -> None:
+    """Refuse values so far apart that no number holds the product of what they span."""
+    if not math.isfinite(one * other):
+        raise InvalidQuery(f"the values of {' and '.join(names)} are so far apart that no number holds their square.")
 
 
 _NOTHING = span.Spans.exact(0.0, 1)
