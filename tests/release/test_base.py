@@ -518,9 +518,11 @@ def test_means_are_answered_as_they_were_where_an_earlier_version_has_certified(
         assert isinstance(session._curator, Curator)
         listed = sums(DOMAIN, found.hypothesis, N, classes.MEANS)
         has = [one for one in listed if one.weights is not None and one.weights[0] == 0]
-        for kind, some in (("sums", has), ("conjunctions", sample(DOMAIN, found.hypothesis, N, attributes(DOMAIN)))):
+        most = attributes(DOMAIN)
+        lists = {"boxes": boxes(DOMAIN, found.hypothesis, N, most)[0], "sums": has}
+        for kind, some in (lists | {"conjunctions": sample(DOMAIN, found.hypothesis, N, most)}).items():
             many = sum(one.size for one in some)
-            earlier = Certificate(found.name, kind, attributes(DOMAIN), many, (many,), (), tuple(some))
+            earlier = Certificate(found.name, kind, most, many, (many,), (), tuple(some))
             session._curator.measure([earlier], session.left.split(10))
     asked = "SELECT AVG(a) FROM data WHERE d"
     with start(tmp_path, hits=50) as session:
