@@ -183,10 +183,9 @@ class Session(Standing):
         """Whether every new question has noise of its own, and a price."""
         return self._mechanism.fresh
 
-    @property
-    def certifies(self) -> bool:
-        """Whether counts and sums of few conditions are answered by what the session starts from."""
-        return self._mechanism.certifies
+    def certifies(self, query: Query) -> bool:
+        """Whether what the session starts from answers a question, by what is public."""
+        return self._mechanism.certifies(query)
 
     @property
     def learns(self) -> bool:

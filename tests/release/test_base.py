@@ -25,7 +25,7 @@ from tacit.model.certificate import Certificate, Certificates
 from tacit.model.factor import GRID, Factor
 from tacit.model.query import Query
 from tacit.release import base as base_module
-from tacit.release import classes
+from tacit.release import classes, knowledge
 from tacit.release.base import Base, CertifiedFigure, of_the_base
 from tacit.release.classes import Miss, attributes, boxes, left_out, ramps, sample, sampled, scopes, sums
 from tacit.release.corner_sums import Side
@@ -33,6 +33,7 @@ from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.online import Online
 from tacit.release.parts import Parts
+from tacit.release.reach import planned
 from tacit.release.warm_start import recalled
 from tacit.session import Session
 from tacit.trusted.curator import Curator
@@ -515,9 +516,88 @@ def test_a_certificate_of_sums_is_not_taken_for_one_of_the_parts_of_means(tmp_pa
         assert len(base.certificates) == 2
         assert set(base.summed) == {classes.SUMS}
         has, lacks = ramps(DOMAIN, "a")[classes.MEANS]
-        for weights in (has, lacks):
+        for weights, was_listed in ((has, True), (lacks, False)):
             part = base.estimate(tacit.count(d=True).bind(DOMAIN) & weighted(weights))
-            assert part is None or not any("like this one" in bar.about for bar in part.facts.bars)
+            listed = part is not None and any("like this one" in bar.about for bar in part.facts.bars)
+            assert listed == was_listed
+        for asked in (has, GRID - has):  # of all rows, a sum and its rest are one question
+            whole = base.estimate(weighted(asked))
+            assert whole is not None
+            assert any("like this one" in bar.about for bar in whole.facts.bars)
+
+
+def test_means_are_answered_as_they_were_where_an_earlier_version_has_certified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what their rows have and how many there are: neither costs anything, and both have bars of their lists."""
+    with start(tmp_path, hits=50) as session:
+        with monkeypatch.context() as patched:
+            patched.setattr(knowledge, "certify", lambda *_: None)
+            session.start()
+        found = recalled(session._public)
+        assert found is not None
+        assert isinstance(session._curator, Curator)
+        listed = sums(DOMAIN, found.hypothesis, N, classes.MEANS)
+        has = [one for one in listed if one.weights is not None and one.weights[0] == 0]
+        most = attributes(DOMAIN)
+        lists = {"boxes": boxes(DOMAIN, found.hypothesis, N, most)[0], "sums": has}
+        for kind, some in (lists | {"conjunctions": sample(DOMAIN, found.hypothesis, N, most)}).items():
+            many = sum(one.size for one in some)
+            earlier = Certificate(found.name, kind, most, many, (many,), (), tuple(some))
+            session._curator.measure([earlier], session.left.split(10))
+    asked = "SELECT AVG(a) FROM data WHERE d"
+    with start(tmp_path, hits=50) as session:
+        spent, base = session.spent, base_of(session)
+        assert classes.MEANS not in base.summed
+        mean, by_group = session.ask(asked), session.ask("SELECT d, AVG(a) FROM data GROUP BY d").to_pandas()
+        assert isinstance(mean, tacit.Answer)
+        assert session.spent == spent
+        assert by_group.iloc[1, 1:].tolist() == [mean.value, mean.error]
+        women = tacit.count(d=True).bind(DOMAIN)
+        parts = [base.estimate(one) for one in (women & weighted(ramps(DOMAIN, "a")[classes.MEANS][0]), women)]
+        assert parts[0] is not None
+        assert parts[1] is not None
+        assert mean.value == pytest.approx(11 * parts[0].value / GRID / parts[1].value)
+        assert mean.error is not None
+        # What an answer is certified to be is as sure in a file as in its ledger.
+        session.publish(tmp_path / "p.jsonl")
+        assert tacit.read(tmp_path / "p.jsonl").ask(asked).to_dict() == mean.to_dict()
+
+
+def asked_at_random(rng: np.random.Generator) -> Query:
+    """Conditions on some attributes, and now and then weights of one of them."""
+    parts = list[Query]()
+    for name in rng.permutation(list(SIZES))[: rng.integers(1, 5)]:
+        size = DOMAIN[name].size
+        if rng.random() < 0.3 and not any(part.unit > 1 for part in parts):
+            known = [one for some in ramps(DOMAIN, name).values() for one in some]
+            drawn = [*known, rng.integers(0, GRID, size), np.sort(rng.integers(0, GRID, size))]
+            parts.append(Query.weighted(DOMAIN, [name], drawn[rng.integers(len(drawn))] / GRID))
+        else:
+            parts.append(Query.among(DOMAIN, name, np.flatnonzero(rng.random(size) < rng.random()).tolist()))
+    made = Query.all(parts) if rng.random() < 0.9 else Query.any(parts)
+    return ~made if rng.random() < 0.2 else made
+
+
+def test_what_a_certificate_answers_is_known_before_it_is_bought(begun: Session) -> None:
+    rng, base, seen = np.random.default_rng(3), base_of(begun), set[bool]()
+    lists = {kind: figure.certificate.attributes for kind, figure in base._figures.items()}
+    assert planned(DOMAIN, N, 0.95) == lists
+    for _ in range(2_000):
+        query = asked_at_random(rng)
+        if not query.is_constant and query.core.key not in base._earlier:
+            answered = base.estimate(query) is not None
+            assert begun.certifies(query) == answered
+            seen.add(answered)
+    assert seen == {False, True}
+
+
+def test_the_list_of_the_parts_of_means_is_as_long_as_was_foretold(begun: Session) -> None:
+    for rows in (N, 2**21 - 1, 2**21):
+        made = sums(DOMAIN, base_of(begun).hypothesis, rows, classes.MEANS)
+        assert [one.size for one in made] == [one.questions for one in classes.summed(DOMAIN, rows, classes.MEANS)]
+    assert classes.MEANS in planned(DOMAIN, 2**21 - 1, 0.95)
+    assert classes.MEANS not in planned(DOMAIN, 2**21, 0.95)  # sums over so many rows might not be exact
 
 
 def test_what_an_earlier_version_has_certified_is_about_single_ranges(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tacit.errors import InvalidQuery, NotStarted, WouldSpend
 from tacit.exact.price import total
 from tacit.load.split import split_by
 from tacit.model.ask import Ask
-from tacit.model.block import with_blocks
+from tacit.model.block import of_each_block, with_blocks
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.facts import Facts
@@ -290,9 +290,12 @@ class Series(Questions):
         def piecewise(names: tuple[str, ...], pieces: Sequence[Query]) -> bool:
             return not one.fresh or len(pieces) < FEW
 
+        def certifies(query: Query) -> bool:
+            """Whether what is asked of each block is answered by what it starts from."""
+            return all(map(one.certifies, dict.fromkeys(of_each_block(query, self.terms.name, len(blocks)))))
+
         rows = sum(block.rows for block in blocks)
-        over, certifies = self._over(blocks), one.certifies  # as each of its blocks by itself
-        return Setting(over, rows, one.confidence, free, one.fresh, piecewise, certifies=certifies)
+        return Setting(self._over(blocks), rows, one.confidence, free, one.fresh, piecewise, certifies=certifies)
 
     def _found(self, needs: Sequence[Need], blocks: Sequence[Block]) -> dict[Need, Part]:
         apart = self._apart(needs, blocks)

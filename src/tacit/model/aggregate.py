@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,11 +70,24 @@ class Fraction:
             raise InvalidQuery("no row can meet the condition below the line, so there is no fraction.")
         some = Query.all([self.where, self.given])
         telling = _telling(some, self.given)
-        rest = None if telling is None else Query.all([~Query.product([telling], complement=False), self.given])
+        rest = None if telling is None else self._others([telling])
         object.__setattr__(self, "telling", telling)
         object.__setattr__(self, "where", some)
         object.__setattr__(self, "formula", self._of(self.given, ratio))
         object.__setattr__(self, "by_rest", None if rest is None else self._of(rest, share))
+
+    @cached_property
+    def by_others(self) -> Formula | None:
+        """By the rest of the rows, whatever tells them apart: in a group it may be one condition. None if too large."""
+        if self.by_rest is not None or self.certain is not None:
+            return self.by_rest
+        with suppress(InvalidQuery):  # they tie too many attributes together
+            return self._of(self._others(_beyond(self.where, self.given)), share)
+        return None
+
+    def _others(self, told_by: Sequence[Factor]) -> Query:
+        """The rows of `given` that do not meet all of these conditions."""
+        return Query.all([Query.product(told_by, complement=True), self.given])
 
     def _of(self, other: Query, quotient: Callable[[Figure, Figure], Figure]) -> Formula:
         """By all rows of `given`; or by those that meet `where` and the rest, with a narrower bar: see `share`."""
@@ -98,10 +113,15 @@ def _telling(some: Query, given: Query) -> Factor | None:
     """
     if some.complement and len(some.factors) > 1:
         return None
-    known = {(factor.scope, factor.weights.tobytes()) for factor in plain_product(given)}
-    more = [factor for factor in plain_product(some) if (factor.scope, factor.weights.tobytes()) not in known]
+    more = _beyond(some, given)
     alone = len(more) == 1 and len(more[0].scope) == 1 and more[0].scope[0] not in given.scope
     return more[0] if alone else None
+
+
+def _beyond(some: Query, given: Query) -> list[Factor]:
+    """The conditions by which some rows are told from all of them."""
+    known = {(factor.scope, factor.weights.tobytes()) for factor in plain_product(given)}
+    return [factor for factor in plain_product(some) if (factor.scope, factor.weights.tobytes()) not in known]
 
 
 @dataclass(frozen=True)
@@ -235,6 +255,7 @@ class Variance:
             same = f"every row that meets the condition has the same {self.name}, {middles.low:g}."
             enough = IF_TWO if self.sample else IF_ANY
             return Formula((), lambda _, __: Figure(0.0, 0.0), joined((said, enough)), constant=same)
+        _check_squared(span, span, [self.name])
         places = middles.weighed(middles.places)
         squares = middles.weighed(np.where(middles.inside, (2 * middles.places - 1) ** 2, 0.0))
 
@@ -323,6 +344,8 @@ class Covariance:
         parts = [both[0].weighed(both[0].inside), *places, both[0].weighed_with(both[1])]
         if self.correlation:
             parts += [one.weighed(np.where(one.inside, (2 * one.places - 1) ** 2, 0.0)) for one in both]
+        if not self.correlation:
+            _check_squared(sides[0].span, sides[1].span, self.names)
         span_of_both = sides[0].span * sides[1].span
 
         def covariance(figures: Sequence[Figure], _: int) -> Figure:
@@ -358,6 +381,12 @@ class Covariance:
     def words(self, domain: Domain) -> str:
         what = "correlation" if self.correlation else "covariance" if self.sample else "population covariance"
         return f"the {what} of {' and '.join(self.names)}{rows_where(self.where, domain)}"
+
+
+def _check_squared(one: float, other: float, names: Sequence[str]) -> None:
+    """Refuse values so far apart that no number holds the product of what they span."""
+    if not math.isfinite(one * other):
+        raise InvalidQuery(f"the values of {' and '.join(names)} are so far apart that no number holds their square.")
 
 
 _NOTHING = span.Spans.exact(0.0, 1)

@@ -150,13 +150,19 @@ def ratio(top: Figure, bottom: Figure) -> Figure:
     """A part by its whole, cut to [0, 1], and how far off it can be where both bars hold.
 
     The extremes of t/b over the two intervals are at their ends, since b stays above 0; where it may not, the truth may
-    have no value at all, and nothing is promised.
+    have no value at all, and nothing is promised. Where no part of its whole is within both bars, the bar is that of
+    the nearest one that is: an error of 0 would say that it is certain.
     """
     value = min(max(top.value / max(bottom.value, 1.0), 0.0), 1.0)
     if top.error is None or bottom.error is None or bottom.value - bottom.error <= 0:
         return Figure(value, None)
-    high = min(1.0, max(0.0, top.value + top.error) / (bottom.value - bottom.error))
-    low = max(0.0, top.value - top.error) / (bottom.value + bottom.error)
+    has, off = top.value, top.error
+    if has + off <= 0:
+        has = 0.0
+    elif has - off >= bottom.value + bottom.error:
+        has = bottom.value
+    high = min(1.0, (has + off) / (bottom.value - bottom.error))
+    low = max(0.0, has - off) / (bottom.value + bottom.error)
     return Figure(value, max(high - value, value - low, 0.0))
 
 
@@ -165,16 +171,22 @@ def share(part: Figure, rest: Figure) -> Figure:
 
     It rises with the part and falls with the rest, so its extremes are at the ends of their intervals. Where both may
     be 0 the truth may have no value at all, and nothing is promised. Two bars of the same width make the quotient's
-    as wide as one of them by the whole; the bar of a `ratio` has the part's and, times the quotient, the whole's.
+    as wide as one of them by the whole; the bar of a `ratio` has the part's and, times the quotient, the whole's. One
+    that lies below 0 with all of its bar counts as 0 with that bar: an error of 0 would say that it is certain.
     """
     has, lacks = max(part.value, 0.0), max(rest.value, 0.0)
     value = has / (has + lacks) if has + lacks > 0 else 0.5
     if part.error is None or rest.error is None or max(part.value - part.error, rest.value - rest.error) <= 0:
         return Figure(value, None)
-    low, high = max(0.0, part.value - part.error), max(0.0, part.value + part.error)
-    fewest, most = max(0.0, rest.value - rest.error), max(0.0, rest.value + rest.error)
+    low, high = max(0.0, part.value - part.error), _above(part.value, part.error)
+    fewest, most = max(0.0, rest.value - rest.error), _above(rest.value, rest.error)
     low, high = low / (low + most) if low else 0.0, high / (high + fewest) if high else 0.0
     return Figure(value, max(high - value, value - low, 0.0))
+
+
+def _above(value: float, error: float) -> float:
+    """The upper end of a bar, of a count that is not below 0."""
+    return value + error if value + error > 0 else error
 
 
 def check_unweighted(where: Query) -> None:

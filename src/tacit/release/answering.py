@@ -40,7 +40,8 @@ from tacit.model.table import Answers, Listing, Table
 from tacit.model.workload import Marginal
 from tacit.release import composition, curves, quantiles, statement
 from tacit.release.estimate import TableEstimate
-from tacit.release.evidence import Found, Need, Setting, answer_to, formula_of, need_of_table, once, release_of
+from tacit.release.evidence import Found, Need, Setting, answer_to, need_of_table, once, release_of
+from tacit.release.quotients import formula_of, formulas_of
 
 
 def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
@@ -76,7 +77,7 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
             return once(
                 [*counted, *(need for one in ranked for need in quantiles.number_needs(one, ask.groups, setting))]
             )
-    return once(part.query(domain) for part in formula_of(ask, (), setting).parts)
+    return once(part.query(domain) for part in formula_of(ask, setting).parts)
 
 
 def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) -> Answers:
@@ -194,7 +195,8 @@ def _weighed(select: Select, setting: Setting) -> list[Weighed]:
         part
         for column in select.columns
         if not isinstance(column.value, Quantile)
-        for part in formula_of(column.value, select.groups, setting).parts
+        for formula in formulas_of(column.value, select.groups, setting)
+        for part in formula.parts
     ]
 
 

@@ -40,6 +40,7 @@ from tacit.release.classes import (
     boxes,
     guessed,
     left_out,
+    ramps,
     refitted,
     sample,
     sampled,
@@ -123,8 +124,11 @@ class Base:
         share = Miss.of(of_the_base(confidence)).noise
         self._figures = {kind: CertifiedFigure(*one, misses.get(kind, share)) for kind, one in certificates.items()}
         self.share, self.largest = self._figures[SAMPLE], self._figures.get(BOXES)
-        self._runs = 1 if self.share.certificate.kind == EARLIER else MOST_RUNS
+        self._runs = runs_of(self.share.certificate)
         self.summed = {kind: self._figures[kind] for kind in (MEANS, SUMS) if kind in self._figures}
+        # Earlier versions had one list of sums, by itself, with the weights p of means and without 1 - p.
+        one_list = SUMS in certificates and not isinstance(certificates[SUMS].measured.question, Certificates)
+        self._one_list = one_list and MEANS not in self.summed
         self._largest_box = 0 if self.largest is None else self.largest.certificate.attributes
         self._earlier = public.keys_before(self.receipt.entry)
         self._known: dict[tuple[str, int, bytes, bool], Side] = {}
@@ -223,8 +227,19 @@ class Base:
                 other = Side.of(factor.flipped(), self._domain, self._runs)
                 if (other.listed, -other.boxes) > (side.listed, -side.boxes):
                     side = side._replace(listed=other.listed, boxes=other.boxes, flipped=True, ramp=other.ramp)
-            self._known[known] = side
+            self._known[known] = self._as_it_was_listed(side, factor, alone) if self._one_list else side
         return self._known[known]
+
+    def _as_it_was_listed(self, side: Side, factor: Factor, alone: bool) -> Side:
+        """A side as the one list of sums of an earlier version had it: with the weights p, and without 1 - p."""
+        if side.ramp != MEANS:
+            return side
+        has = ramps(self._domain, side.name)[MEANS][0]
+        if np.array_equal(factor.weights, has):
+            return side._replace(ramp=SUMS, flipped=False)
+        if alone and np.array_equal(factor.flipped().weights, has):
+            return side._replace(ramp=SUMS, flipped=True)
+        return side._replace(ramp="", listed=False)
 
     def _table(self, scope: tuple[str, ...]) -> Sums | None:
         """The certified table of these attributes; None where it has too many cells to be one."""
@@ -276,6 +291,11 @@ def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Los
     return Base(public, start.hypothesis, bought, confidence, prospect) if SAMPLE in bought else None
 
 
+def runs_of(certificate: Certificate) -> int:
+    """How many runs of values the conditions of its list have at most, on attributes with an order."""
+    return 1 if certificate.kind == EARLIER else MOST_RUNS
+
+
 def certificates(public: Public, name: str, confidence: float) -> dict[str, Certified]:
     """What was certified of the guess with this name, by its kind."""
     found = dict[str, Certified]()
@@ -299,7 +319,7 @@ def certifiable(public: Public, loss: Loss, confidence: float) -> bool:
         return False
     listed = sampled(public.domain, attributes(public.domain))
     questions = sum(one.questions for one in listed)
-    return bool(listed) and _rank(questions, (one.scope for one in listed), public.domain, confidence) <= questions
+    return bool(listed) and rank_of(questions, (one.scope for one in listed), public.domain, confidence) <= questions
 
 
 def certificate_price(public: Public, bought: Iterable[str], loss: Loss, confidence: float) -> Loss:
@@ -313,7 +333,7 @@ def _each(loss: Loss) -> dict[str, Loss]:
     return {kind: Loss(loss.measure, int(loss.atoms * share)) for kind, share in SHARES.items()}
 
 
-def _rank(questions: int, scopes: Iterable[tuple[str, ...]], domain: Domain, confidence: float) -> int:
+def rank_of(questions: int, scopes: Iterable[tuple[str, ...]], domain: Domain, confidence: float) -> int:
     """Which error of a list about these attributes is bought."""
     return Miss.of(of_the_base(confidence)).rank(questions, left_out(scopes, len(domain)))
 
@@ -346,7 +366,7 @@ def _wanted(
         kind: str, attributes: int, lists: Sequence[Conjunctions], more: float = 1.0
     ) -> tuple[Certificate, Missed] | None:
         questions = sum(one.size for one in lists)
-        rank = _rank(questions, (one.names for one in lists), domain, confidence) if lists else 1
+        rank = rank_of(questions, (one.names for one in lists), domain, confidence) if lists else 1
         if rank > questions:
             return None
         missed = Missed.of(lists, again, rows)

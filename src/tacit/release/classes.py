@@ -121,7 +121,14 @@ def _most(domain: Domain, scopes: Sequence[tuple[str, ...]]) -> int:
 
 def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple[list[Conjunctions], int]:
     """Every box of up to a number of attributes, and that number: the largest of which there are few enough boxes."""
-    found, total, reached = list[Conjunctions](), 0, 0
+    reached = boxed(domain, most)
+    listed = (scope for k in range(1, reached + 1) for scope in combinations(names_of(domain), k))
+    return [_listed(hypothesis, rows, s, [_all(domain[name]) for name in s], False) for s in listed], reached
+
+
+def boxed(domain: Domain, most: int) -> int:
+    """How many attributes certified boxes have at most: by what is public before they are."""
+    total, reached = 0, 0
     for k in range(1, most + 1):
         if math.comb(len(names_of(domain)), k) > _LISTED:
             break
@@ -131,9 +138,8 @@ def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple
             break
         if any(_sides(domain[name]) * domain[name].size > _MATRIX for name in names_of(domain)):
             break
-        found += [_listed(hypothesis, rows, s, [_all(domain[name]) for name in s], False) for s in of_size]
         reached = k
-    return found, reached
+    return reached
 
 
 def sums(domain: Domain, hypothesis: Hypothesis, rows: int, kind: str) -> list[Conjunctions]:
@@ -141,22 +147,38 @@ def sums(domain: Domain, hypothesis: Hypothesis, rows: int, kind: str) -> list[C
 
     As many with one condition as with two, and each sum over all rows once.
     """
+    found = list[Conjunctions]()
+    for scope, weights, questions, seed in summed(domain, rows, kind):
+        rng = np.random.Generator(np.random.PCG64([_SEED, 4, *seed]))
+        conditions = tuple(_random(domain[name], questions, rng) for name in scope[:-1])
+        found.append(Conjunctions(scope, guessed(hypothesis, rows, scope), conditions, True, weights))
+    return found
+
+
+class Summed(NamedTuple):
+    """Some of a public random list of sums: so many questions about these attributes, of which the last is weighed."""
+
+    scope: tuple[str, ...]
+    weights: Weights
+    questions: int
+    seed: tuple[int, int, int]
+
+
+def summed(domain: Domain, rows: int, kind: str) -> list[Summed]:
+    """What a public random list of sums is made of. There is none where sums over all rows might not be exact."""
     weighed = [(name, weights) for name in names_of(domain) for weights in ramps(domain, name)[kind]]
     if not weighed or rows * GRID >= MOST_WEIGHTED_STEPS:
         return []
-    found = list[Conjunctions]()
+    found = list[Summed]()
     for k in range(MOST_SUMMED):
-        summed = list(dict.fromkeys(name for name, _ in weighed))
-        others = {name: [other for other in names_of(domain) if other != name] for name in summed}
-        kept = _some(((*some, name) for name in summed for some in _sets(others[name], k)), domain, MOST_ATTRIBUTES + k)
+        names = list(dict.fromkeys(name for name, _ in weighed))
+        others = {name: [other for other in names_of(domain) if other != name] for name in names}
+        kept = _some(((*some, name) for name in names for some in _sets(others[name], k)), domain, MOST_ATTRIBUTES + k)
         for j, scope in enumerate(kept):
             of_scope = [weights for name, weights in weighed if name == scope[-1]]
             most = _most(domain, kept) // len(of_scope)
             each = max(1, min(most, SAMPLED_SUMS // (MOST_SUMMED - 1) // len(kept) // len(of_scope)))
-            for i, weights in enumerate(of_scope):
-                rng = np.random.Generator(np.random.PCG64([_SEED, 4, k, j, i]))
-                conditions = tuple(_random(domain[name], each, rng) for name in scope[:-1])
-                found.append(Conjunctions(scope, guessed(hypothesis, rows, scope), conditions, True, weights))
+            found += [Summed(scope, weights, each if k else 1, (k, j, i)) for i, weights in enumerate(of_scope)]
     return found
 
 

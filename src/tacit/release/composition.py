@@ -28,7 +28,6 @@ from tacit.release.evidence import (
     Setting,
     answer_to,
     facts_of,
-    formula_of,
     held_for_all,
     least_sure,
     need_of_table,
@@ -36,6 +35,7 @@ from tacit.release.evidence import (
     with_widest,
 )
 from tacit.release.noise_sum import weighted_widths
+from tacit.release.quotients import formula_of, formulas_of
 
 
 class Composed(NamedTuple):
@@ -48,6 +48,18 @@ class Composed(NamedTuple):
     facts: Facts
     noisy: list[Weighed]
     unsure: float
+
+
+class _Way(NamedTuple):
+    """What a formula comes to: its parts and its value in each group, and in which groups a row can count at all."""
+
+    formula: Formula
+    told: list[list[Figure]]
+    figures: list[Figure]
+    opened: NDArray[np.bool_]
+    needs: list[Query | Marginal]
+    noisy: list[Weighed]
+    confidence: float
 
 
 class _Column(NamedTuple):
@@ -64,37 +76,61 @@ def figures(
 
     What is declared says all about a group that no row of the condition can be in.
     """
-    formula = formula_of(ask, groups, setting)
+    ways = [_way(one, groups, found, setting, at_once=at_once) for one in formulas_of(ask, groups, setting)]
+    formula, told = ways[0].formula, ways[0].told
+    # The bar of a sum over blocks may be less sure than the session is.
+    least = min([setting.confidence, *(way.confidence for way in ways)])
+    # Each group has its value in one of these ways. For all groups at once the bars of all of them have to hold.
+    unknown = [part for way in ways for part in way.noisy] if at_once else max((way.noisy for way in ways), key=len)
+    confidence = sure(len(unknown), least)
+    figures = [way.figures for way in ways]
+    if confidence <= 0:
+        figures = [[Figure(figure.value, None) for figure in some] for some in figures]
+    shown = figures[0]
+    if groups and formula.parts:
+        nobody, opened = _of_nobody(formula, setting.rows), np.array([way.opened for way in ways])
+        shown = [
+            figures[way][at] if inside else nobody
+            for at, (way, inside) in enumerate(
+                zip(opened.argmax(axis=0).tolist(), opened.max(axis=0).tolist(), strict=True)
+            )
+        ]
+    unsure = formula.doubt if any(figure.error is None for figure in shown) else ""
+    needs = list(dict.fromkeys(need for way in ways for need in way.needs))
+    facts = facts_of(needs, found, confidence, setting, formula.note, unsure)
+    facts = _sharper(facts, ask, groups, told, needs, found, setting)
+    facts = with_widest(facts, [figure.error for figure in shown], needs, found)
+    return Composed(shown, facts, unknown, 1 - least)
+
+
+def _way(formula: Formula, groups: tuple[GroupBy, ...], found: Found, setting: Setting, *, at_once: bool) -> _Way:
+    """What a formula comes to in the groups that it is about."""
     opened = [_open(part, groups, setting) for part in formula.parts]
     columns = [
         _column(part, groups, found, setting, some, at_once=at_once)
         for part, some in zip(formula.parts, opened, strict=True)
     ]
     asked = [needs_of(part, groups, setting) for part in formula.parts]
-    unknown = noisy(ask, groups, found, setting)
-    # The bar of a sum over blocks may be less sure than the session is.
-    least = min([setting.confidence, *(column.confidence for column in columns)])
-    confidence = sure(len(unknown), least)
     told = [column.figures for column in columns]
     rows: Sequence[Sequence[Figure]] = list(zip(*told, strict=True)) if told else [()]
-    figures = [formula.put_together(row, setting.rows) for row in rows]
-    if confidence <= 0:
-        figures = [Figure(figure.value, None) for figure in figures]
-    if groups and opened:
-        nobody, some = _of_nobody(formula, setting.rows), np.any(opened, axis=0).tolist()
-        figures = [figure if inside else nobody for figure, inside in zip(figures, some, strict=True)]
-    unsure = formula.doubt if any(figure.error is None for figure in figures) else ""
-    needs = [one for need in asked for one in ([need] if isinstance(need, Marginal) else need)]
-    facts = facts_of(needs, found, confidence, setting, formula.note, unsure)
-    facts = _sharper(facts, ask, groups, told, needs, found, setting)
-    facts = with_widest(facts, [figure.error for figure in figures], needs, found)
-    return Composed(figures, facts, unknown, 1 - least)
+    return _Way(
+        formula,
+        told,
+        [formula.put_together(row, setting.rows) for row in rows],
+        np.any(opened, axis=0) if opened else np.zeros(0, dtype=np.bool_),
+        [one for need in asked for one in ([need] if isinstance(need, Marginal) else need)],
+        _noisy(formula, groups, found, setting),
+        min([setting.confidence, *(column.confidence for column in columns)]),
+    )
 
 
-def noisy(ask: Aggregate, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> list[Weighed]:
-    """The parts of a value that do not follow from what is public."""
-    parts = formula_of(ask, groups, setting).parts
-    return [part for part in parts if not _exact(needs_of(part, groups, setting), found)]
+def noisy(ask: Aggregate, found: Found, setting: Setting) -> list[Weighed]:
+    """The parts of a value without groups that do not follow from what is public."""
+    return _noisy(formula_of(ask, setting), (), found, setting)
+
+
+def _noisy(formula: Formula, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> list[Weighed]:
+    return [part for part in formula.parts if not _exact(needs_of(part, groups, setting), found)]
 
 
 def _exact(need: list[Query] | Marginal, found: Found) -> bool:
@@ -124,7 +160,7 @@ def _sharper(
             continue
         width = None
         if not groups:
-            formula = formula_of(ask, groups, setting)
+            formula = formula_of(ask, setting)
             at = [one.query(setting.domain) for one in formula.parts].index(need)
             parts = [figures[0] for figures in told]
             parts[at] = Figure(parts[at].value, part.sharper.steps / need.unit)

@@ -28,12 +28,12 @@ from tacit.release.evidence import (
     Setting,
     answer_to,
     facts_of,
-    formula_of,
     least_sure,
     once,
     release_of,
     sure,
 )
+from tacit.release.quotients import formula_of
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.flat_table import FlatTable
 from tacit.release.ranges.rectangles import Rectangles
@@ -75,7 +75,7 @@ def _pieces(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) ->
     if isinstance(ask, Range):
         return (ask.query,)
     if isinstance(ask, Mean):
-        return tuple(part.query(domain) for part in formula_of(ask, (), setting).parts)
+        return tuple(part.query(domain) for part in formula_of(ask, setting).parts)
     if isinstance(ask, Quantile):
         return quantiles.cumulative(ask, setting) if domain[ask.name].bins <= MAX_SEPARATE else ()
     return tuple(Query.among(domain, ask.name, range(*interval)) for interval in _intervals(ask, setting))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Direct:
     """The budget is cut into equal parts, one for each new question. What a release tells already is never bought."""
 
-    fresh, learns, knows, everything, certifies = True, False, False, False, False
+    fresh, learns, knows, everything = True, False, False, False
     starts_itself = False
 
     def __init__(self, public: Public, curator: Curator | None, *, questions: int, confidence: float) -> None:
@@ -51,6 +51,9 @@ class Direct:
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         return [None] * len(queries)
+
+    def certifies(self, query: Query) -> bool:
+        return False
 
     def table(self, marginal: Marginal) -> TableEstimate:
         measured = buyer(self._public, self._curator).measure([marginal], self._price)[0]

@@ -83,7 +83,6 @@ class Answerer(Protocol):
     fresh: bool  # every new question has noise of its own, and a price: one table is cheaper than many questions
     learns: bool  # a new question is free while what is public answers it well
     everything: bool  # its first purchase answers all questions
-    certifies: bool  # its first purchase answers counts and sums of few conditions
     starts_itself: bool  # whether a question may make the first purchase
 
     def estimate(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> list[Estimate]:
@@ -96,6 +95,10 @@ class Answerer(Protocol):
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         """For each query the answer that nothing can change any more, if it has one: from what is public alone."""
+        ...
+
+    def certifies(self, query: Query) -> bool:
+        """Whether its first purchase answers a question: by what is public, and the same before it and after."""
         ...
 
     @property

@@ -15,14 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.model.aggregate import RANGE_SHARE, Aggregate, Fraction, Mean
+from tacit.model.aggregate import RANGE_SHARE
 from tacit.model.answer import Answer
-from tacit.model.ask import GroupBy
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.factor import Factor
 from tacit.model.facts import EXACT, FREE, NOISE, Bar, Facts, about, all_of, joined
-from tacit.model.formula import Formula
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import MAX_ANSWERS, Marginal
@@ -84,39 +81,11 @@ class Setting:
     piecewise: Callable[[tuple[str, ...], Sequence[Query]], bool]  # whether ranges are put together from counts
     offer: Callable[[tuple[str, ...]], str] = lambda _: ""  # what would be sharper about ranges, in words
     band: Callable[[str, Floats, int], float | None] = lambda *_: None  # of cumulative counts
-    certifies: bool = False  # counts and sums of few conditions are answered by the first purchase
+    certifies: Callable[[Query], bool] = lambda _: False  # whether the first purchase answers a question
 
     def public(self, note: str = "") -> Facts:
         """The facts of what follows from the declared domain and the number of rows."""
         return Facts("public", self.free, self.confidence, note=note)
-
-
-def formula_of(ask: Aggregate, groups: Sequence[GroupBy], setting: Setting) -> Formula:
-    """How a value is put together here.
-
-    A mean and a fraction have the narrower bar by their rest. They have another where the number of their rows is
-    public, and where a question may have to be bought: that number is asked for by others too.
-    """
-    if not setting.certifies or not isinstance(ask, Mean | Fraction) or ask.by_rest is None:
-        return ask.formula
-    if isinstance(ask, Mean):
-        counted = ask.where.is_everyone and not setting.domain[ask.name].extras
-    else:
-        counted = ask.given.is_everyone
-        if not _certifiable(ask.telling, groups, setting.domain):
-            return ask.formula
-    return ask.formula if counted and not groups else ask.by_rest
-
-
-def _certifiable(telling: Factor | None, groups: Sequence[GroupBy], domain: Domain) -> bool:
-    """Whether the rows that do not meet a condition are like those that are certified: one range, if it has an order.
-
-    In groups of its own attribute they would be others than under the condition of a group.
-    """
-    if telling is None or telling.scope[0] in [group.name for group in groups]:
-        return False
-    edges = int(np.count_nonzero(np.diff(telling.flipped().weights, prepend=0, append=0)))
-    return edges <= 2 or not domain[telling.scope[0]].ordered
 
 
 def answer_to(text: str, query: Query | Statistic, found: Found, rows: int) -> Answer:

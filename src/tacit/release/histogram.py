@@ -57,7 +57,7 @@ def everything(domain: Domain, measure: Measure) -> Marginal | Strategy:
 class NoisyHistogram:
     """Everything is answered from one release, which the session's start buys. After that all questions are free."""
 
-    fresh, learns, knows, everything, certifies = False, False, False, True, True
+    fresh, learns, knows, everything = False, False, False, True
     starts_itself = False
 
     def __init__(self, public: Public, curator: Curator | None, *, confidence: float) -> None:
@@ -110,6 +110,9 @@ class NoisyHistogram:
 
     def ahead(self) -> Loss:
         return Loss(self._public.total.measure, 0) if self.bought() else self._public.left
+
+    def certifies(self, query: Query) -> bool:
+        return True  # whatever it is
 
     def bought(self) -> bool:
         return self._public.find([self._cells])[0] is not None

@@ -16,10 +16,11 @@ from tacit.model.query import Query
 from tacit.model.request import Lens
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
-from tacit.release.base import Base, certifiable, certificate_price, certificates, certify
+from tacit.release.base import SAMPLE, Base, Certified, certifiable, certificate_price, certificates, certify
 from tacit.release.hypothesis.fit import Progress
 from tacit.release.public import Public
-from tacit.release.warm_start import WarmStart, begun_with, recalled, still_to_buy, warm_start
+from tacit.release.reach import Reach, reach_of
+from tacit.release.warm_start import Begun, WarmStart, begun_with, recalled, still_to_buy, warm_start
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -114,6 +115,7 @@ class TableStart:
         self._found: WarmStart | None = None
         self._known: tuple[Spent, Missing] | None = None  # what was missing, by what was spent then
         self._tried: Spent | None = None  # what was spent when it was last looked for
+        self._reach: tuple[Spent | None, Reach | None] | None = None  # as of what was spent; for ever without that
 
     @property
     def taken(self) -> bool:
@@ -130,6 +132,22 @@ class TableStart:
     def bought(self) -> bool:
         """Whether it was bought, or a part of it."""
         return any(one.start is not None for one in self._public.released())
+
+    def reach(self) -> Reach | None:
+        """Which questions its certificate answers: the ledger decides, once one is bought."""
+        if not self._sure.atoms:
+            return None
+        if self._reach is None or self._reach[0] not in (None, self._spent()):
+            now, sold = self._spent(), self._sold(begun_with(self._public))
+            found = reach_of(self._public, sold, self._sure, self._confidence)
+            self._reach = None if SAMPLE in sold else now, found
+        return self._reach[1]
+
+    def _sold(self, begun: Begun | None) -> dict[str, Certified]:
+        """What was certified of a start that was bought; nothing of one that is not whole."""
+        if begun is None or begun.left:
+            return {}
+        return certificates(self._public, begun.name(self._public), self._confidence)
 
     def make(self, *, buy: bool, must: bool = False) -> Loss:
         """Have it ready for the first guess, as far as it was bought, and buy what `ahead` says if that is wanted.
@@ -196,8 +214,7 @@ class TableStart:
             tables = still_to_buy(public, warm)
         if not tables <= left:  # something else was bought before the rest of it
             return none
-        whole = begun is not None and not begun.left
-        sold = certificates(public, begun.name(public), self._confidence) if begun is not None and whole else {}
+        sold = self._sold(begun)
         sure = self._affordable(sold, sure, Loss(left.measure, left.atoms - tables.atoms))
         return Missing(tables, certificate_price(public, sold, sure, self._confidence), warm, sure)
 

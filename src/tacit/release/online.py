@@ -84,7 +84,7 @@ class Online(Generic[K]):
         self._questions, self._halt, self._at_once = settings.questions, settings.halt, at_once
         total = public.divided
         warm, sure = (Loss(total.measure, int(total.atoms * share)) for share in (settings.warm, settings.certify))
-        self._warm, self._sure, self.certifies = warm, sure, settings.certify > 0
+        self._warm, self._sure = warm, sure
         self.terms = Terms.of(
             total - warm - sure, hits=settings.hits, confidence=confidence, rows_per_person=public.rows_per_person
         )
@@ -161,6 +161,10 @@ class Online(Generic[K]):
         # A bar that is proved without the gate spares it, where it is no wider than the first gate's.
         most = self.terms.shown_alone(self.terms.threshold(self._questions))
         return [base.estimate(query) or base.bounded(query, most) for query in queries]
+
+    def certifies(self, query: Query) -> bool:
+        reach = None if self._start is None else self._start.reach()
+        return reach is not None and reach.answers(query)
 
     def table(self, asked: Marginal) -> None:
         """Every cell is a question of its own; a hard one is bought and learned like any other."""

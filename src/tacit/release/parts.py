@@ -216,10 +216,24 @@ class Parts:
         else:
             made = self._put_together(need, list(need.queries(self._public.domain)), told)
             return replace(made, facts=repeated(made.facts))
+        own = self._by_their_cores(need, own)
         mine = whole[0].measured.receipt
         receipts = {cell: one.facts.receipt for cell, one in told.items()}
         others = {cell: told[cell] for cell, one in receipts.items() if one is not None and one.entry < mine.entry}
         return self._patched(need, own, others)
+
+    def _by_their_cores(self, need: Marginal, own: TableEstimate) -> TableEstimate:
+        """A table whose cells are n less the rest where their own questions are: of two halves, the first.
+
+        A condition may leave a group as the half of all rows that it is: sex = 'F' OR smoker, by sex. The other half is
+        a sum of as many cells, so that the bar is the same.
+        """
+        if need.where.is_everyone or need.size(self._public.domain) > 2:
+            return own
+        cells = enumerate(need.queries(self._public.domain))
+        turned = {at: self._read(cell).value for at, cell in cells if cell.complement and not cell.is_constant}
+        values = [turned.get(at, value) for at, value in enumerate(own.values.ravel().tolist())]
+        return replace(own, values=np.array(values, dtype=np.int64).reshape(own.values.shape)) if turned else own
 
     def _bought_table(self, need: Marginal) -> TableEstimate:
         found = self._mechanism.table(need)

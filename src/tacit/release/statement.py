@@ -240,7 +240,7 @@ def _figures(ask: Aggregate, select: Select, sources: _Sources) -> tuple[Sequenc
         return [Figure(one.value, one.error)], {}
     if getattr(ask, "from_ranges", False):  # read off a release of all ranges, whose band is one event
         return [Figure(one.value, one.error)], {ask: 1 - one.confidence}
-    parts = composition.noisy(ask, (), found, setting)
+    parts = composition.noisy(ask, found, setting)
     return [Figure(one.value, one.error)], {
         (part, ()): max(unsure, (1 - one.confidence) / len(parts)) for part in parts
     }
