@@ -703,13 +703,13 @@ def test_as_many_sides_as_are_counted_and_every_range_as_likely(name: str) -> No
     attribute, rng = DOMAIN[name], np.random.Generator(np.random.PCG64(1))
     every = {row.tobytes() for row in classes._all(attribute)}
     assert len(every) == len(classes._all(attribute)) == classes._sides(attribute)
-    drawn = [row.tobytes() for row in classes._random(attribute, 100 * len(every), rng)]
+    twice = rng.random(100 * len(every)) < 1 / 8
+    drawn = [row.tobytes() for row in classes._random(attribute, twice, rng)]
     if attribute.ordered:
         bits = np.frombuffer(b"".join(drawn), np.uint8).reshape(len(drawn), -1)
         runs = (np.diff(bits, axis=1, prepend=0) == 1).sum(axis=1)
-        assert set(runs.tolist()) == {1, 2}
+        assert runs.tolist() == (1 + twice).tolist()
         assert {row for row, many in zip(drawn, runs, strict=True) if many == 1} == every
-        assert abs((runs == 2).mean() - classes.TWICE) < 0.02
         assert max(map(drawn.count, every)) < 200  # 87 each: a chance of far less than 1e-9, and the seed is fixed
     else:
         assert every <= set(drawn)

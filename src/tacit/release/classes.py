@@ -39,7 +39,7 @@ Weights = NDArray[np.int64]
 MEANS, SUMS = "means", "sums"  # lists of sums, by name: of the parts of means, and of others
 SAMPLED, SAMPLED_SUMS = 2**18, 2**16  # questions of the random lists
 MOST_ATTRIBUTES = 4
-MOST_RUNS, TWICE = 2, 1 / 8  # runs of values that a listed condition on an ordered attribute has; how many have two
+MOST_RUNS, TWICE = 2, 1 / 4  # runs that a listed condition on an ordered attribute has; questions that have such
 MOST_SUMMED = 3  # attributes of a sum, with the one that is summed
 MOST_SCOPES = 500  # of all sizes; where there are more, fewer attributes, or a public sample of three
 MOST_CELLS = 2**18  # of the table of a question's attributes
@@ -107,8 +107,7 @@ def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list
     found = list[Conjunctions]()
     for scope, questions, seed in sampled(domain, most):
         rng = np.random.Generator(np.random.PCG64([_SEED, 1, *seed]))
-        conditions = [_random(domain[name], questions, rng) for name in scope]
-        found.append(_listed(hypothesis, rows, scope, conditions, True))
+        found.append(_listed(hypothesis, rows, scope, _conditions(domain, scope, questions, rng), True))
     return found
 
 
@@ -150,7 +149,7 @@ def sums(domain: Domain, hypothesis: Hypothesis, rows: int, kind: str) -> list[C
     found = list[Conjunctions]()
     for scope, weights, questions, seed in summed(domain, rows, kind):
         rng = np.random.Generator(np.random.PCG64([_SEED, 4, *seed]))
-        conditions = tuple(_random(domain[name], questions, rng) for name in scope[:-1])
+        conditions = tuple(_conditions(domain, scope[:-1], questions, rng))
         found.append(Conjunctions(scope, guessed(hypothesis, rows, scope), conditions, True, weights))
     return found
 
@@ -236,13 +235,26 @@ def names_of(domain: Domain) -> list[str]:
     return [name for name in domain.names if domain[name].size > 1]
 
 
-def _random(attribute: Attribute, count: int, rng: np.random.Generator) -> Conditions:
+def _conditions(domain: Domain, scope: Sequence[str], count: int, rng: np.random.Generator) -> list[Conditions]:
+    """Random conditions on each of some attributes, for so many questions.
+
+    In some questions some conditions have two ranges, which may be any number of them: so that a share of the list is
+    about questions with several such conditions too.
+    """
+    if not scope:
+        return []
+    many = np.where(rng.random(count) < TWICE, rng.integers(1, len(scope) + 1, size=count), 0)
+    places = rng.random((count, len(scope))).argsort(axis=1)
+    return [_random(domain[name], places[:, i] < many, rng) for i, name in enumerate(scope)]
+
+
+def _random(attribute: Attribute, twice: NDArray[np.bool_], rng: np.random.Generator) -> Conditions:
     """Random conditions: a range, each as likely; or a set of values, of a size that is as likely as any other.
 
-    Some of the ranges are two, apart from each other: so are all values but those of a range, and a range with what is
-    missing.
+    Where it is `twice`, two ranges, apart from each other: such are all values but those of a range, and a range with
+    what is missing.
     """
-    size = attribute.size
+    size, count = attribute.size, twice.size
     if attribute.ordered:  # two different ends, each pair as likely; the whole is no condition
         starts, ends = np.zeros(count, dtype=np.intp), np.full(count, size)
         while (whole := ends - starts == size).any():
@@ -251,7 +263,6 @@ def _random(attribute: Attribute, count: int, rng: np.random.Generator) -> Condi
             starts[whole], ends[whole] = np.minimum(one, other), np.maximum(one, other)
         found = _between(starts, ends, size)
         if size >= 3:  # four different ends, each set of them as likely
-            twice = rng.random(count) < TWICE
             four = np.sort(np.argsort(rng.random((twice.sum(), size + 1)), axis=1)[:, :4], axis=1)
             found[twice] = _between(four[:, 0], four[:, 1], size) | _between(four[:, 2], four[:, 3], size)
         return found

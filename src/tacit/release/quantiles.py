@@ -156,6 +156,9 @@ def _of_table(
     """The ranks by a table of the attribute, each cell with so many draws of one noise."""
     t = np.arange(bins.size + 1)
     terms = draws * (t * (1 - ask.q) ** 2 + (bins.size - t) * ask.q**2)
+    if bins.size <= 2:
+        # Of a table of two cells the first is n less the second: both have one draw (`NoisyTable.table`).
+        terms = np.maximum(terms, draws)
     bars = weighted_widths(noise, terms, setting.confidence)
     last = weighted_widths(noise, np.array([draws * bins.size]), setting.confidence)
     return Ranks(np.concatenate([[0.0], np.cumsum(cells[bins])]), bars, float(last[0]), setting.confidence, bins)
