@@ -471,6 +471,23 @@ def test_who_stops_a_command_is_told_what_was_spent(folder: Path, monkeypatch: p
     assert "2.5 % of the budget was spent in this run" in ended.stderr, "it had answered, and was closing its files"
 
 
+def test_who_stops_a_start_is_told_how_it_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tacit.session import Session
+
+    (folder / "tacit.toml").write_text(CONFIG.replace('"direct"', '"histogram"').replace("questions = 40\n", ""))
+    start = Session.start
+
+    def stop_late(session: Session) -> None:
+        start(session)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "start", stop_late)
+    stopped = tacit("start", "--yes")
+    assert stopped.exit_code == 130
+    assert "what it bought is kept, and `tacit start` goes on where it stopped" in stopped.stderr
+    assert "free" not in stopped.stderr
+
+
 def test_nothing_left_is_an_exhausted_budget_also_after_a_rollback(folder: Path) -> None:
     (folder / "tacit.toml").write_text(CONFIG.replace('"direct"', '"histogram"').replace("questions = 40\n", ""))
     assert tacit("status").exit_code == 0

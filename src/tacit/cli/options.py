@@ -277,7 +277,10 @@ def _spent_since(session: Opened, before: Loss) -> str:
     if now == before:
         return "Nothing was spent."
     spent = percent_of(now - before, session.total)
-    return f"{spent} of the budget was spent in this run; what it bought is kept, and asking again is free."
+    said = f"{spent} of the budget was spent in this run; what it bought is kept"
+    if click.get_current_context().info_name == "start":  # of several purchases, some may still be to do
+        return f"{said}, and `tacit start` goes on where it stopped: `tacit start --dry-run` says what is left to buy."
+    return f"{said}, and asking again what was answered is free."
 
 
 def at_terminal() -> bool:
