@@ -111,7 +111,9 @@ def test_the_five_things_are_options(folder: Path) -> None:
 
 def test_at_a_terminal_the_five_things_are_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tacit.cli.draft.at_terminal", lambda: True)
-    done = CliRunner().invoke(main, ["init", "visits.csv"], input="subject_id\n2\n0.5\n100\nn\nhere.tacit\n")
+    done = CliRunner().invoke(
+        main, ["init", "visits.csv"], input="subject_di\nsubject_id\n2\n0.5\n100\nn\nhere.tacit\n"
+    )
     assert done.exit_code == 0, done.output
     made = tomllib.loads((folder / "tacit.toml").read_text())
     assert made["data"]["person"] == "subject_id"
@@ -124,6 +126,7 @@ def test_at_a_terminal_the_five_things_are_asked_for(folder: Path, monkeypatch: 
     assert "person" not in tomllib.loads((folder / "tacit.toml").read_text())["data"]
 
 
+    assert "there is no column subject_di; the columns are" in done.stderr  # and it was asked for again
 def test_a_draft_says_how_a_time_with_a_zone_becomes_local(folder: Path) -> None:
     times = "SELECT CAST(moment AS TIMESTAMPTZ) AS seen, ward FROM 'visits.csv'"
     duckdb.sql(f"COPY ({times}) TO 'zoned.parquet'")

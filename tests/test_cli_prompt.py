@@ -104,6 +104,19 @@ def test_a_statement_goes_on_until_its_semicolon(session: tacit.Session) -> None
     assert "500 ± 0" in both or "500 (" in both
 
 
+def test_commands_in_the_middle_of_a_statement(session: tacit.Session) -> None:
+    said = spoken(session, "SELECT COUNT(*) FROM data", "\\d sex", "help", "HELP;", "WHERE sex = 'F';")
+    assert "sex category" in said
+    assert said.count("this help") == 2
+    assert "of 500 rows" in said  # the statement went on
+    begun = "SELECT COUNT(*) FROM data"
+    for word in ("\\q", "quit", "exit;", "EXIT"):
+        assert "of 500 rows" not in spoken(session, begun, word, "WHERE sex = 'F';")
+    # Within a text it is part of it.
+    assert "no value" in spoken(session, "SELECT COUNT(*) FROM data WHERE sex = '", "\\q", "';")
+    assert "this help" in spoken(session, "help")
+
+
 def test_modes_and_timing(session: tacit.Session) -> None:
     table = "SELECT sex, COUNT(*) FROM data GROUP BY sex;"
     said = spoken(session, ".mode csv", table, ".mode markdown", table, ".mode json", table, ".mode xml")

@@ -174,6 +174,16 @@ def _column(found: Sequence[TableColumn], name: str) -> str:
     raise ConfigError(f"there is no column {name}; the columns are {', '.join(column.name for column in found)}.")
 
 
+def _asked_column(found: Sequence[TableColumn]) -> str:
+    """A column that somebody names, asked until there is one of that name; or nothing."""
+    while said := str(click.prompt("   column", default="", show_default=False, err=True)).strip():
+        try:
+            return _column(found, said)
+        except ConfigError as error:
+            say(f"   {error.sentence}")
+    return ""
+
+
 def _asked(given: DraftTerms, found: Sequence[TableColumn], unsaid: Sequence[str]) -> DraftTerms:
     """What the options do not say, asked at the terminal."""
     ask = click.prompt
@@ -181,9 +191,9 @@ def _asked(given: DraftTerms, found: Sequence[TableColumn], unsaid: Sequence[str
         likely = [column.name for column in found if says_whose(column.name)]
         say("1. Who is protected? If a person may have several rows, name the column that says whose row it is;")
         say(f"   just Enter: every row is another person.{f' It could be {likely[0]}.' if likely else ''}")
-        said = str(ask("   column", default="", show_default=False, err=True)).strip()
+        said = _asked_column(found)
         if said:
-            given = replace(given, person=_column(found, said))
+            given = replace(given, person=said)
             most = ask(
                 "   at most so many rows of one person count", type=click.IntRange(1, 10_000), default=3, err=True
             )

@@ -30,13 +30,15 @@ SELECT COUNT(*) FROM data WHERE …;     a question, over several lines if you l
 \\b             the budget
 .mode MODE     how answers are shown: table, csv, json or markdown
 \\timing        say how long each answer took, or no longer
-\\h             this help
-\\q             leave (so does Ctrl-D; Ctrl-C drops the line)
+\\h             this help (so does help)
+\\q             leave (so do exit, quit and Ctrl-D); Ctrl-C drops what was begun
+These commands are also taken in the middle of a question.
 Tab completes words, columns and values; the arrow keys bring back earlier lines."""
 KEYWORDS = (
     "SELECT", "COUNT(*)", "SUM(", "AVG(", "MEDIAN(", "FROM", "data", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "AND",
     "OR", "NOT", "IN", "BETWEEN", "IS NULL", "TRUE", "FALSE", "DATE",
 )  # fmt: skip
+LEAVE = ("\\q", "exit", "quit", ".quit", ".exit")
 COMMANDS = ("\\b", "\\c", "\\d", "\\h", "\\q", "\\timing")
 MOST_VALUES, MOST_LINES = 100, 1000  # offered for one column; remembered
 _WORD = re.compile(r"'[^']*$|[^\s'\"(),=<>]*$")
@@ -71,10 +73,14 @@ def talk(session: Opened, to: Console, read: Callable[[str], str] | None = None)
         except EOFError:
             to.print()
             return
-        if not begun and line in ("\\q", "exit", "quit", ".quit", ".exit"):
+        inside_text = _is_inside_text(begun)
+        if not inside_text and line.rstrip("; ").lower() in LEAVE:
             return
+        if not inside_text and line.rstrip("; ").lower() == "help":
+            line = "\\h"
         try:
-            if not begun and line.startswith(("\\", ".")):
+            # In the middle of a question a line may begin with a point, and with no backslash but in a text.
+            if line.startswith("\\" if begun else ("\\", ".")) and not inside_text:
                 _obey(line, session, manner, to)
                 continue
             begun += [line] if line else []
@@ -89,8 +95,12 @@ def talk(session: Opened, to: Console, read: Callable[[str], str] | None = None)
 
 def _is_whole(lines: list[str]) -> bool:
     """Whether the last line ends a statement: with a semicolon that is not part of a text."""
-    text = "\n".join(lines)
-    return text.endswith(";") and text.count("'") % 2 == 0
+    return lines[-1].endswith(";") and not _is_inside_text(lines)
+
+
+def _is_inside_text(lines: list[str]) -> bool:
+    """Whether what comes next belongs to a text that was begun: its quote is still open."""
+    return sum(line.count("'") for line in lines) % 2 == 1
 
 
 def _answer(question: str, session: Opened, manner: Manner, to: Console) -> None:
