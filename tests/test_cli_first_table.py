@@ -119,14 +119,19 @@ def test_at_a_terminal_the_five_things_are_asked_for(folder: Path, monkeypatch: 
     assert made["data"]["person"] == "subject_id"
     assert (made["budget"]["epsilon"], made["session"]["questions"]) == (0.5, 100)
     assert made["session"]["ledger"] == "here.tacit"
-    for words in ("Who is protected?", "It could be subject_id", "is it public", "epsilon"):
+    for words in (
+        "Who is protected?",
+        "It could be subject_id",
+        "is it public",
+        "epsilon",
+    ):
         assert words.lower() in done.stderr.lower()
+    assert "there is no column subject_di; the columns are" in done.stderr  # and it was asked for again
     whole = CliRunner().invoke(main, ["init", "visits.csv", "--force"], input="\n\n\n\n\n")
     assert whole.exit_code == 0, whole.output
     assert "person" not in tomllib.loads((folder / "tacit.toml").read_text())["data"]
 
 
-    assert "there is no column subject_di; the columns are" in done.stderr  # and it was asked for again
 def test_a_draft_says_how_a_time_with_a_zone_becomes_local(folder: Path) -> None:
     times = "SELECT CAST(moment AS TIMESTAMPTZ) AS seen, ward FROM 'visits.csv'"
     duckdb.sql(f"COPY ({times}) TO 'zoned.parquet'")
@@ -199,11 +204,24 @@ def test_a_check_lists_everything_at_once(folder: Path) -> None:
     assert "ward: 200 rows (33 %) have values that are not declared (other in 200)" in text
     assert 'ct: 30 rows (5 %) have no value. Add missing = "unknown"' in text
     assert "no column nowhere" in text
-    assert "took: 251 rows (42 %) have values that are not declared (50.0 to 1000000.0); clamp" in text
+    assert "! took: 251 rows (42 %) have values that are not declared (50.0 to 1000000.0); clamp" in text
     assert "flag: all rows have the same value or bin" in text
     assert "subject_id repeats: 300 different values in 600 rows" in text
     assert "3 problems" in text
     assert not (folder / "visits.tacit").exists()
+
+
+@pytest.mark.parametrize(("share", "mark"), [(200, "!"), (6, "✓")])
+def test_many_rows_that_count_as_other_are_remarked_on(folder: Path, share: int, mark: str) -> None:
+    """As many as clamping may move without a remark: less than 2 % of the rows."""
+    rows = "".join(f"{'x' if i < share else 'north'},{i % 9}\n" for i in range(600))
+    (folder / "few.csv").write_text("ward,n\n" + rows)
+    (folder / "tacit.toml").write_text(
+        '[data]\nsource = "few.csv"\n[budget]\nepsilon = 1\ndelta = 1e-9\n[session]\nledger = "l.tacit"\n'
+        '[domain.ward]\nkind = "category"\nvalues = ["north", "south"]\nother = "other"\n'
+    )
+    text = " ".join(tacit("check").stdout.split())
+    assert f"{mark} ward: {share} rows" in text
 
 
 def test_a_check_of_many_columns_makes_one_relation_of_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tacit.model.attribute import Attribute
     from tacit.session import Session
 
-MUCH_CLAMPED = 0.02  # the share of the rows from which on it is said that clamping moves many
+MUCH_OUTSIDE = 0.02  # the share of the rows from which on values that are not declared are remarked on
 ROWS = 10_000
 
 
@@ -96,11 +96,11 @@ def _inspect_column(name: str, attribute: Attribute, seen: Fit, found: Findings)
     examples = f" ({seen.examples})" if seen.examples else ""
     outside = f"{name}: {_share(seen.outside, seen.rows)} values that are not declared{examples}"
     absent = f"{name}: {_share(seen.missing, seen.rows)} no value"
+    bearable = found.remarks if seen.outside >= MUCH_OUTSIDE * seen.rows else found.passed
     if seen.outside and attribute.clamp:
-        said = found.remarks if seen.outside >= MUCH_CLAMPED * seen.rows else found.passed
-        said.append(f"{outside}; clamp = true moves them to the ends.")
+        bearable.append(f"{outside}; clamp = true moves them to the ends.")
     elif seen.outside and attribute.other is not None:
-        found.passed.append(f"{outside}; they count as {attribute.other!r}.")
+        bearable.append(f"{outside}; they count as {attribute.other!r}.")
     elif seen.outside:
         clamp = ", or clamp = true" if attribute.ordered else ""
         found.problems.append(f'{outside}. Declare them, or add other = "other"{clamp}.')
