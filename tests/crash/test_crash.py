@@ -96,7 +96,7 @@ CUTS = {
     "answers not told to the anchor": UNTOLD,
     "others' answers not told to the anchor": UNTOLD,
     "recovered commits not synced": LOST,
-    "new files not synced": "There is no ledger|with another anchor|not a file of this program|damaged",
+    "new files not synced": "There is no (ledger|anchor)|with another anchor|not a file of this program|damaged",
 }
 
 

@@ -56,6 +56,11 @@ class Anchor:
         """Which anchor this is: 128 random bits, others in every new file."""
         return self._found()  # once known, a missing file means that it was taken away
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a file, or was one when it was last used here."""
+        return "id" in self.__dict__ or self.path.exists()
+
     def newest(self, ledger: str) -> Mark | None:
         """What is known of a ledger: never older than any mark whose `advance` has returned."""
         return self._ready.read(lambda db: _mark(db, ledger))
@@ -200,6 +205,11 @@ class Identity:
         Formula: anchor ids equal, and (mark in chain, or an override names the mark).
         Source: `Anchor`.
         """
+        if not anchor.is_there:  # the ledger was made with one, and a new one would know nothing
+            return (
+                f"There is no anchor at {anchor.path}, which remembers the newest state of the ledger, so this may be "
+                "an old copy. If the anchor is elsewhere, name that place (`anchor`, or TACIT_STATE)."
+            )
         seen, overrides = anchor.newest(self.id), _overrides(db)
         if (overrides[-1].anchor_id if overrides else self.anchor) != anchor.id:
             return "The ledger was last used with another anchor than this one, so it may be an old copy."
