@@ -257,6 +257,9 @@ def test_published_answers_need_no_data(folder: Path) -> None:
     refused(tacit("publish", "-o", "public.tacit"), "public.tacit")
     assert tacit("publish", "-o", "public.tacit", "--force").exit_code == 0
     (checked,) = answered("verify", "public.tacit", "--config", "tacit.toml")
+    compared = tacit("verify", "public.tacit", "--config", "tacit.toml").stderr
+    assert "compared with the ledger of tacit.toml" in compared
+    assert "compared" not in tacit("verify", "public.tacit").output
     assert checked["measured"] == 1
     receipt = [str(measured["entry"]), measured["seal"]]
     assert tacit("verify", "public.tacit", "--receipt", *receipt).exit_code == 0

@@ -133,7 +133,7 @@ def test_a_name_is_in_use_once_whoever_is_quicker(file: Path) -> None:
 
 
 def test_files_that_are_not_ours_are_refused(file: Path) -> None:
-    with pytest.raises(ConfigError, match="make the first key"):
+    with pytest.raises(ConfigError, match="make the first key: `tacit token make NAME --role owner`"):
         KeyRing(file)
     file.write_bytes(b"no keys at all" * 100)
     file.chmod(0o600)

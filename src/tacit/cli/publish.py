@@ -216,6 +216,8 @@ def verify(
     ):
         found = check(file, receipt=given, session=session, unlimited=unlimited)
     show(found.to_dict(), as_json, partial(_print_verified, file, found))
+    if config is not None:
+        say(f"It was compared with the ledger of {config}, which has the same terms and entries.")
 
 
 def _show_blocks(options: Options) -> None:

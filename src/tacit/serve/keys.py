@@ -279,7 +279,9 @@ def _connect(path: Path, *, make: bool) -> sqlite3.Connection:
             raise
         return db
     except FileNotFoundError:
-        raise ConfigError(f"there is no file of keys {path.name}; make the first key.") from None
+        raise ConfigError(
+            f"there is no file of keys {path.name}; make the first key: `tacit token make NAME --role owner`."
+        ) from None
     except OSError:
         raise ConfigError(f"{path.name} cannot be opened as a file of keys.") from None
     except sqlite3.Error as error:
