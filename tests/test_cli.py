@@ -137,7 +137,18 @@ def test_the_ledger_of_another_table_is_refused(folder: Path) -> None:
     (folder / "tacit.toml").write_text(CONFIG)
     tacit("ask", "SELECT COUNT(*) FROM data WHERE active")
     (folder / "people.csv").write_text(CSV.replace("Wilhelmina,F,44", "Wilhelmina,M,44"))
-    refused(tacit("ask", "SELECT COUNT(*) FROM data WHERE active"), "other terms: data")
+    changed = ("people.csv has changed since the ledger people.tacit was made", 'continues = "people.tacit"')
+    asked = ("ask", "SELECT COUNT(*) FROM data WHERE active")
+    refused(tacit(*asked), *changed, "tacit ask --published FILE", "Nothing was spent.")
+    (folder / "people.csv").write_text(CSV[: CSV.rindex("Wilhelmina")])
+    refused(tacit(*asked), *changed)
+    # Where the file is gone, what was answered is still there.
+    (folder / "people.csv").unlink()
+    refused(tacit(*asked), "there is no file people.csv. What was answered", "`tacit publish -o FILE`")
+    assert tacit("publish", "-o", "public.tacit").exit_code == 0
+    assert tacit(*asked, "--published", "public.tacit").exit_code == 0
+    (folder / "people.tacit").rename(folder / "elsewhere.tacit")
+    assert "What was answered" not in tacit(*asked).stderr
 
 
 def test_help_teaches() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.errors import ConfigError, LedgerError
+from tacit.errors import ConfigError, DataError, LedgerError
 from tacit.exact.price import total
 from tacit.extension import PART_OF
+from tacit.load import is_address, is_query
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.owner.continuation import Before, take_over
@@ -24,7 +26,7 @@ from tacit.release.mechanisms import MECHANISMS, Choice, check_names
 from tacit.release.public import Public
 from tacit.release.settings import Common, checked
 from tacit.session import Session
-from tacit.store.anchor import Anchor, Binding
+from tacit.store.anchor import Anchor, Binding, OtherTerms
 from tacit.trusted.copy import AnyRecords
 from tacit.trusted.curator import Curator
 from tacit.trusted.gate import tell
@@ -143,7 +145,12 @@ def open_session(
         rows, fingerprint = data.records, data.records.fingerprint
     else:
         source = Rows(data, domain, path, table, person, people, held, copy)
-        rows = source.read(made.held if made is not None and made.settings else None, loading)
+        try:
+            rows = source.read(made.held if made is not None and made.settings else None, loading)
+        except DataError as error:
+            if made is not None and made.settings and _is_gone(data):
+                error.sentence += f" {_WITHOUT_DATA}"
+            raise
         fingerprint = partial(source.fingerprint, rows)
     drawn_to = None if prior is None else read_prior(prior, domain, rows)
     if made is not None and made.settings:
@@ -193,7 +200,12 @@ def open_session(
         with book.log.conditions.asked_at(asked), book.log.turn():
             book.log.complete(binding)
     else:
-        book = Ledger.open(path, make="missing", **terms, binding={**binding, **whose})
+        try:
+            book = Ledger.open(path, make="missing", **terms, binding={**binding, **whose})
+        except OtherTerms as error:
+            if error.names <= {"data", "rows"}:
+                raise _changed(data, path.name) from None
+            raise
     if before is not None:
         take_over(book, before, remembered, asked)
     public, curator = doors(rows, book, drawn_to, Shelf(path, book.log.identity.secret))
@@ -277,6 +289,30 @@ def _refuse_others(ledger: str, differ: list[str]) -> None:
             f"which `tacit init --from {ledger}` writes down; a setting that is left out is read from the ledger. Or "
             f'go on with other terms in a new ledger that continues this one: another name, and continues = "{ledger}".'
         )
+
+
+_WITHOUT_DATA = (
+    "What was answered is there without the data: `tacit publish -o FILE` writes it down, and `tacit ask --published "
+    "FILE` asks it."
+)
+
+
+def _is_gone(data: Any) -> bool:
+    """Whether the data are a file that is not there."""
+    if not isinstance(data, str | Path) or is_query(str(data)) or is_address(str(data)):
+        return False
+    return not Path(data).exists()
+
+
+def _changed(data: Any, ledger: str) -> LedgerError:
+    """The refusal of rows that are not those of the ledger."""
+    is_file = isinstance(data, str | Path) and os.path.isfile(data)
+    what = Path(data).name if is_file else "the table"
+    return LedgerError(
+        f"{what} has changed since the ledger {ledger} was made, and the ledger's answers are about the rows of then. "
+        f"Open it with those; or let a new ledger continue it, for the same people: another name, and continues = "
+        f'"{ledger}". {_WITHOUT_DATA}'
+    )
 
 
 def declared(domain: Domain | Mapping[str, Any] | str | Path) -> Domain:

@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,14 @@ _SCHEMA = (
 _MARKS = (
     "CREATE TABLE IF NOT EXISTS marks (ledger TEXT, seq INTEGER, hash TEXT, PRIMARY KEY (ledger, seq)) WITHOUT ROWID"
 )
+
+
+class OtherTerms(LedgerError):
+    """A log was made with other terms than those it is opened with, which are named."""
+
+    def __init__(self, sentence: str, names: Sequence[str]) -> None:
+        super().__init__(sentence)
+        self.names = frozenset(names)
 
 
 class Anchor:
@@ -189,10 +197,11 @@ class Identity:
         given = self.spelled(terms)
         names = [name for name in sorted({**given, **self.terms}) if given.get(name) != self.terms.get(name)]
         if names:
-            raise LedgerError(
+            raise OtherTerms(
                 f"The ledger {self.path.name} was made with other terms: {' and '.join(names)}. Open it with what "
                 "it was made with, or name a new ledger that continues it (`continues`): the loss of one that does not "
-                "would add to this one's, for the same people."
+                "would add to this one's, for the same people.",
+                names,
             )
 
     def problem(self, db: Any, head: Mark | None, anchor: Anchor, told: int = -1) -> str | None:
