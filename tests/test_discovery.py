@@ -19,12 +19,14 @@ from click.testing import CliRunner, Result
 import tacit
 from tacit.cli import main
 from tacit.cli.discovery import with_tables
+from tacit.cli.rehearsal import _rehearsal
 from tacit.config import read_config
+from tacit.exact import price
 from tacit.exact.price import threshold_of
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
 from tacit.owner import discovery
-from tacit.owner.discovery import offer
+from tacit.owner.discovery import left_after_discovery, offer
 from tacit.public import file
 from tacit.public.check import check
 from tacit.release.sought_columns import Sought
@@ -423,6 +425,18 @@ def test_the_command_says_its_price_first_and_writes_the_configuration(folder: P
     assert run("verify", "visits.tacit").exit_code == 0
     asked = run("ask", "--start", "SELECT COUNT(*) FROM data WHERE city = 'city 1'")
     assert asked.exit_code == 0, asked.output
+    status = run("status")
+    assert "purchases of `tacit discover`, before the session: 20 % of the budget" in status.stdout
+    assert "discovered:" not in status.stdout
+    assert "discovered: the values of city" in run("history").stdout
+    # A rehearsal has what is left.
+    config = read_config(folder / "tacit.toml")
+    left = left_after_discovery(config.budget, config.ledger)
+    assert (left.delta, left_after_discovery(config.budget, folder / "none")) == (config.budget.delta, config.budget)
+    whole = price.total(config.budget, aside=1e-7).atoms
+    assert price.total(left).atoms == pytest.approx(0.8 * whole, rel=0.01)
+    with _rehearsal("tacit.toml", 500, 0) as (session, _):
+        assert session.budget == left
 
 
 def test_other_parts_of_the_configuration_stay_as_they_are(folder: Path) -> None:

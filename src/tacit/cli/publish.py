@@ -285,8 +285,13 @@ def _print_status(now: Status, domain: Domain, past: list[Past], units: bool, to
         to.print("One noisy histogram was bought: every question is free from now on.")
     for name, attribute in domain.items():
         to.print(f"  {escape(name)}: {attribute.kind}, {escape(values_of(attribute))}", style="dim")
-    if past:
-        _print_history(past[-5:], len(past), units, to)
+    found = [one for one in past if one.kind == "discovered"]
+    if found:
+        share = f"{sum(one.percent for one in found):.3g} % of the budget"
+        to.print(f"{len(found):,} purchases of `tacit discover`, before the session: {share}", markup=False)
+    rest = [one for one in past if one.kind != "discovered"]
+    if rest:
+        _print_history(rest[-5:], len(rest), units, to)
 
 
 def _print_history(shown: list[Past], bought: int, units: bool, to: Console) -> None:

@@ -206,17 +206,21 @@ def _rehearsal(config: str, rows: int, seed: int) -> Iterator[tuple[Session, str
 
     from tacit.config import read_config
     from tacit.demo.rehearsal import write_rows
+    from tacit.owner.discovery import left_after_discovery
     from tacit.owner.prior import check_prior
 
     read = read_config(config)
     check_prior(read.options.get("prior"), read.data)  # the real rows are not looked at, by this way either
+    read.check_one_table()
     with tempfile.TemporaryDirectory() as name:
         folder, person = Path(name), read.options.get("person")
         made = folder / "made-up.csv"
         write_rows(made, read.domain, rows, seed, person, read.options.get("rows_per_person", 1))
         options = {**read.options, "anchor": folder / "anchor.sqlite"}
         with waiting("Making up rows, and buying what the answers start from"):
-            session = replace(read, data=str(made), table=None, ledger=folder / "try.tacit", options=options).open()
+            budget = left_after_discovery(read.budget, read.ledger, read.options.get("anchor"))
+            rehearsed = replace(read, data=str(made), table=None, budget=budget, ledger=folder / "try.tacit")
+            session = replace(rehearsed, options=options).open()
         with session:
             base = session.start()
             yield session, (str(base) if base.what else "")

@@ -27,6 +27,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import leaves
 from tacit.owner.opening import unit_terms
 from tacit.owner.terms import MadeWith
+from tacit.release.epsilon import epsilon_spent
 from tacit.release.ranges.choice import choose, signal
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.sought_columns import Sought, said
@@ -212,6 +213,22 @@ def discover(
                 )
         notes += _rules(book.log.lines(kinds=("discovered",)))
         return Discovery(tables, empty, tuple(notes), book.spent - before, whole)
+
+
+def left_after_discovery(budget: Budget, ledger: Path, anchor: str | Path | None = None) -> Budget:
+    """A budget that is worth what discoveries in a ledger have left of this one, to rehearse with."""
+    made = MadeWith.of(ledger)
+    if made is None:
+        return budget
+    log = Log.open(ledger, None, Anchor(None if anchor is None else Path(anchor)), made.rules)
+    try:
+        spent = max((line.spent for line in log.lines(kinds=("found", "discovered"))), default=0)
+    finally:
+        log.close()
+    if not spent:
+        return budget
+    left = Loss(made.total.measure, total(budget, made.total.measure, aside=made.aside).atoms - spent)
+    return Budget(epsilon=max(1e-9, epsilon_spent(left, budget)), delta=budget.delta)
 
 
 # -- what is sought, and what it costs -----------------------------------------------------------------------------
