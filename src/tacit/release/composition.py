@@ -50,7 +50,7 @@ class Composed(NamedTuple):
     unsure: float
 
 
-class _Way(NamedTuple):
+class _OneWay(NamedTuple):
     """What a formula comes to: its parts and its value in each group, and in which groups a row can count at all."""
 
     formula: Formula
@@ -103,7 +103,7 @@ def figures(
     return Composed(shown, facts, unknown, 1 - least)
 
 
-def _way(formula: Formula, groups: tuple[GroupBy, ...], found: Found, setting: Setting, *, at_once: bool) -> _Way:
+def _way(formula: Formula, groups: tuple[GroupBy, ...], found: Found, setting: Setting, *, at_once: bool) -> _OneWay:
     """What a formula comes to in the groups that it is about."""
     opened = [_open(part, groups, setting) for part in formula.parts]
     columns = [
@@ -113,7 +113,7 @@ def _way(formula: Formula, groups: tuple[GroupBy, ...], found: Found, setting: S
     asked = [needs_of(part, groups, setting) for part in formula.parts]
     told = [column.figures for column in columns]
     rows: Sequence[Sequence[Figure]] = list(zip(*told, strict=True)) if told else [()]
-    return _Way(
+    return _OneWay(
         formula,
         told,
         [formula.put_together(row, setting.rows) for row in rows],
