@@ -82,8 +82,11 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
 
 def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) -> Answers:
     """The answer to a question from its parts; `words` are the question's own, where they are known already."""
-    made = _made(ask, found, setting, words)
-    # Nearly every question is a count, and nearly every count is as sure as the session.
+    # Nearly every question is a count, which has said what there is to say, and is as sure as the session.
+    if words is not None and isinstance(ask, Count):
+        made = _combined(ask, found, setting, words)
+    else:
+        made = _made(ask, found, setting, words)
     if made.facts.bars and made.facts.bars[0].confidence >= setting.confidence:
         return made
     why = _why_less_sure(made, setting)

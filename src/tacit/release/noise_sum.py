@@ -153,7 +153,7 @@ def width_of_sum(drawn: Draws, confidence: float) -> float:
     of its argument, with coefficients of 0 and more. So at c t it is at most (c/largest)² times what it is at
     largest * t, and the sum over all draws at most squares / largest² times that.
     """
-    return _width(drawn.noise, drawn.squares, drawn.largest, missed(confidence))
+    return _width(drawn.noise, drawn.squares, drawn.largest, 1 - confidence)
 
 
 def width_of_all(parts: Sequence[Draws], confidence: float) -> float:
