@@ -526,6 +526,27 @@ def test_a_certificate_of_sums_is_not_taken_for_one_of_the_parts_of_means(tmp_pa
             assert any("like this one" in bar.about for bar in whole.facts.bars)
 
 
+def test_sums_of_an_earlier_version_are_not_read_with_a_newer_list(tmp_path: Path) -> None:
+    """They were bought before the conjunctions, and no condition of theirs had two ranges: a start that was cut off
+    between the two goes on with its own sums, in the process that buys them and in every other."""
+    with start(tmp_path, certify=0.0) as session:
+        session.ask(QUESTIONS["a value"])
+        found = recalled(session._public)
+        assert found is not None
+        assert isinstance(session._curator, Curator)
+        some = sums(DOMAIN, found.hypothesis, N, classes.MEANS)
+        many = sum(one.size for one in some)
+        earlier = Certificate(found.name, "sums", attributes(DOMAIN), many, (many,), (), tuple(some))
+        session._curator.measure([earlier], session.left.split(10))
+        bought = base_module.certify(session._public, session._curator, found, session.left.split(2), 0.95)
+        again = base_module.certify(session._public, None, found, session.total, 0.95)
+        assert bought is not None
+        assert again is not None
+        for base in (bought, again):
+            assert base.summed[classes.MEANS].certificate.ranks != (many,)
+            assert {one.receipt for one in base.certificates} == {one.receipt for one in again.certificates}
+
+
 def test_means_are_answered_as_they_were_where_an_earlier_version_has_certified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

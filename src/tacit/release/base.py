@@ -287,7 +287,7 @@ def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Los
         for kind in (BOXES, SAMPLE):
             if kind in wanted and kind not in bought:
                 measured = curator.measure([wanted[kind]], each[kind])[0]
-                bought |= {one.certificate.kind: one for one in _certified(measured)}
+                bought = _together(bought | {one.certificate.kind: one for one in _certified(measured)}, confidence)
     return Base(public, start.hypothesis, bought, confidence, prospect) if SAMPLE in bought else None
 
 
@@ -304,12 +304,20 @@ def certificates(public: Public, name: str, confidence: float) -> dict[str, Cert
             if _is_ours(certified.certificate, name, confidence):
                 kind = certified.certificate.kind
                 found.setdefault(SAMPLE if kind == EARLIER else kind, certified)
-    if SAMPLE in found and found[SAMPLE].certificate.kind == SAMPLE:
-        # Sums of an earlier version may stand before it: of their conditions none had two runs.
-        with_it = [one for one in _certified(found[SAMPLE].measured) if _is_ours(one.certificate, name, confidence)]
-        found = {kind: one for kind, one in found.items() if kind not in (MEANS, SUMS)}
-        found |= {one.certificate.kind: one for one in with_it}
-    return found
+    return _together(found, confidence)
+
+
+def _together(found: dict[str, Certified], confidence: float) -> dict[str, Certified]:
+    """What was certified, without sums of an earlier version that stand before it: no condition of theirs had two runs.
+
+    Sums are certified together with conjunctions. A start that an earlier version began may have bought some by itself.
+    """
+    first = found.get(SAMPLE)
+    if first is None or first.certificate.kind == EARLIER:
+        return found
+    ours = [one for one in _certified(first.measured) if _is_ours(one.certificate, first.certificate.base, confidence)]
+    others = {kind: one for kind, one in found.items() if kind not in (MEANS, SUMS)}
+    return others | {one.certificate.kind: one for one in ours if one.certificate.kind in (MEANS, SUMS)}
 
 
 def _certified(measured: Measured) -> list[Certified]:
