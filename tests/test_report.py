@@ -272,3 +272,11 @@ def test_certificates_are_no_ranges(tmp_path: Path) -> None:
         # Whoever comes second is told that it was there.
         assert ", bought for " in first
         assert ", bought already." in str(session.start())
+
+
+@pytest.mark.parametrize("mechanism", ["direct", "iterative"])
+def test_it_says_where_a_table_is_not_what_a_question_is_answered_with(tmp_path: Path, mechanism: str) -> None:
+    settings = {"warm": 0.6} if mechanism == "iterative" else {}
+    with start(tmp_path, mechanism=mechanism, questions=50, **settings) as session:
+        session.table("sex") if mechanism == "direct" else session.start()
+        assert ("answered from all of them together" in page(session)) == (mechanism == "iterative")
