@@ -16,7 +16,6 @@ import pytest
 
 import tacit
 import tacit.owner.opening  # whoever draws noise is there before the first test begins
-from support import reserved
 from tacit.errors import ConfigError, DataError, InvalidQuery, LedgerError
 from tacit.load import Source, copies, open_source
 from tacit.load.copies import Copy
@@ -310,7 +309,7 @@ def test_a_ledger_is_bound_to_declared_codes_alone(tmp_path: Path) -> None:
 def test_the_table_may_change_afterwards_and_another_copy_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, [(0, 0), (1, 1), (2, 1)])
     with opened(tmp_path, path) as session:
-        assert reserved(session).rows == 3
+        assert session.rows == 3
     written(tmp_path, [(0, 0), (1, 1), (2, 0)])
     with opened(tmp_path, path) as session:  # the copy is what it was
         assert session.rows == 3
@@ -456,7 +455,7 @@ def test_a_copy_that_was_replaced_costs_nothing(tmp_path: Path, mechanism: str) 
 def test_a_new_ledger_refuses_the_copy_of_a_table_that_was_overwritten(tmp_path: Path) -> None:
     path, place = written(tmp_path, [(0, 0), (1, 1)]), str(tmp_path / "codes")
     Rows(path, SMALL, tmp_path / "l.tacit", copy=place).encode(open_source(path))
-    reserved(opened(tmp_path, path, copy=place)).close()
+    opened(tmp_path, path, copy=place).close()
     written(tmp_path, [(0, 0), (1, 1), (2, 0)])
     opened(tmp_path, path, copy=place).close()  # the ledger is about the rows of then
     (tmp_path / "new").mkdir()

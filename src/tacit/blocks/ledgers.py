@@ -30,7 +30,7 @@ from tacit.model.budget import Budget
 from tacit.model.facts import Receipt
 from tacit.model.status import Extension
 from tacit.owner.manifest import FOLDER, Block, GroupLedger, Manifest
-from tacit.owner.opening import BlockRows, choose, open_session
+from tacit.owner.opening import BlockRows, ChangedRows, choose, open_session
 from tacit.owner.terms import MadeWith, reopen
 from tacit.release.groups import ALONE, BlockGroup, Levels, Taken, expected_error, planned
 from tacit.session import Session
@@ -390,6 +390,6 @@ def folder_of(path: Path) -> Path:
 
 def _about_block(error: LedgerError, one: Listed) -> LedgerError:
     """The refusal of a block's ledger, with the way that there is where rows have changed."""
-    if "other terms: data" not in error.sentence:
-        return LedgerError(f"In the block {one.label}: {error.sentence}")
-    return changed(one.label)
+    if isinstance(error, ChangedRows):
+        return changed(one.label)
+    return LedgerError(f"In the block {one.label}: {error.sentence}")

@@ -304,11 +304,14 @@ def _is_gone(data: Any) -> bool:
     return not Path(data).exists()
 
 
-def _changed(data: Any, ledger: str) -> LedgerError:
-    """The refusal of rows that are not those of the ledger."""
+class ChangedRows(LedgerError):
+    """The rows are not those that the ledger was made about."""
+
+
+def _changed(data: Any, ledger: str) -> ChangedRows:
     is_file = isinstance(data, str | Path) and os.path.isfile(data)
     what = Path(data).name if is_file else "the table"
-    return LedgerError(
+    return ChangedRows(
         f"{what} has changed since the ledger {ledger} was made, and the ledger's answers are about the rows of then. "
         f"Open it with those; or let a new ledger continue it, for the same people: another name, and continues = "
         f'"{ledger}". {_WITHOUT_DATA}'

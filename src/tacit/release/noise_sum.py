@@ -246,9 +246,7 @@ def _pairs(kind: NoiseKind, miss: float) -> tuple[Floats, Floats]:
 
 
 def _continuous(kind: NoiseKind, miss: float) -> float:
-    from scipy.special import erfcinv  # imported where it is needed: it takes a while
-
-    normal = math.sqrt(2) * float(erfcinv(miss))
+    normal = -_NORMAL.inv_cdf(miss / 2)
     return normal if kind == "gaussian" else max(normal, -math.log(miss) / math.sqrt(2))
 
 
