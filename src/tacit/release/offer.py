@@ -10,6 +10,7 @@ from tacit.model.noise_law import quantile, quantile_of_sum
 from tacit.model.residuals import Residuals
 from tacit.model.status import Expected
 from tacit.model.workload import Convolution, Marginal, Tree
+from tacit.release.classes import MEANS, ramps
 from tacit.release.forecast import WarmStarted
 from tacit.release.histogram import everything
 from tacit.release.online_terms import Terms
@@ -62,7 +63,7 @@ def of_warm_start(
         one, at_once = start.bars(warm, certify, confidence)
         # Both parts of a mean are within about that bar, so the mean is off by it over its rows: see `formula.share`.
         mean = f" (a mean among 1,000 rows: ± {min(100.0, one / 10):.0f} % of its attribute's span)"
-        numbers = any(domain[name].ordered for name in domain.names)
+        numbers = any(ramps(domain, name)[MEANS] for name in domain.names)  # a date has no mean
         about = f"{sure} of questions with a few conditions{mean * numbers}", f"all of these at once ({sure})"
     else:
         terms = Terms.of(total - warm, hits=settings.hits, confidence=confidence, rows_per_person=people)
