@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ import pytest
 
 from people import answered, configuration, refused, tacit
 from support import PATIENCE
+from tacit.cli.options import Options, opened
 from tacit.cli.show import curve, error_bar
 from tacit.cli.statements import Statement, split
-from tacit.errors import InvalidQuery
+from tacit.config import read_config
+from tacit.errors import InvalidQuery, WouldSpend
 from tacit.model.statistic_check import owned
 
 CONFIG = configuration("sex", "age", "smoker", epsilon=8.0, mechanism="direct", questions=40).replace(
@@ -151,6 +154,49 @@ def test_splitting_keeps_letters_beyond_ascii_and_places() -> None:
     assert made == [Statement("SELECT 'ü;😀'", "f", 2, 1), Statement('SELECT "a;b", 3', "f", 4, 3)]
     with pytest.raises(InvalidQuery, match="10,001 statements"):
         split("SELECT 1;" * 10_001)
+
+
+LOOKS = (["ask", "--dry-run", F], ["start", "--dry-run"], ["status"], ["history"])
+
+
+@pytest.mark.parametrize("words", LOOKS, ids=" ".join)
+def test_who_only_looks_makes_no_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    """So that the domain can still be changed after a first price; nothing is left in the system's folder either."""
+    passing = folder / "passing"
+    passing.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(passing))
+    before = sorted(folder.iterdir())
+    assert tacit(*words).exit_code == 0
+    assert sorted(folder.iterdir()) == before
+    assert list(passing.iterdir()) == []
+    (folder / "tacit.toml").write_text(CONFIG.replace("width = 10", "width = 20"))
+    assert tacit("ask", F).exit_code == 0
+    (facts,) = answered("status")  # from then on it is the ledger that is looked at
+    assert facts["spent"]["gdp"] > 0
+
+
+@pytest.mark.parametrize("words", LOOKS, ids=" ".join)
+def test_a_ledger_that_is_gone_is_missed_by_who_only_looks(folder: Path, words: list[str]) -> None:
+    tacit("ask", F)
+    for file in folder.glob("people.tacit*"):
+        file.unlink()
+    refused(tacit(*words), "has answered questions and is gone")
+
+
+def test_who_only_looks_can_buy_nothing(folder: Path) -> None:
+    with opened(Options(str(folder / "tacit.toml")), looking=True) as session, pytest.raises(WouldSpend):
+        session.ask(F)
+
+
+def test_a_dry_run_with_an_encoded_copy_uses_the_one_of_the_ledger(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(CONFIG.replace('"people.csv"', '"people.csv"\nheld = "engine"'))
+    assert tacit("ask", "--dry-run", F).exit_code == 0
+    copy = folder / "people.tacit.codes"
+    made = copy.stat().st_mtime_ns
+    assert tacit("ask", F).exit_code == 0
+    assert copy.stat().st_mtime_ns == made
+    assert not tacit("forget").exit_code
+    assert not copy.exists()
 
 
 def test_dry_run_spends_nothing_and_says_what_is_known(folder: Path) -> None:
@@ -493,7 +539,7 @@ def test_who_stops_a_start_is_told_how_it_goes_on(folder: Path, monkeypatch: pyt
 
 def test_nothing_left_is_an_exhausted_budget_also_after_a_rollback(folder: Path) -> None:
     (folder / "tacit.toml").write_text(CONFIG.replace('"direct"', '"histogram"').replace("questions = 40\n", ""))
-    assert tacit("status").exit_code == 0
+    read_config(folder / "tacit.toml").open().close()  # makes a ledger, and asks nothing
     kept = (folder / "people.tacit").read_bytes()
     assert tacit("ask", F).exit_code == 0
     for name in ("people.tacit-wal", "people.tacit-shm"):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -132,6 +134,32 @@ class Config:
             ledger=self.ledger,
             **{**self.options, **more},
         )
+
+    @contextmanager
+    def unbound(self) -> Iterator[Config]:
+        """For who only looks: where there is no ledger yet, the same with one that is thrown away afterwards.
+
+        A ledger is bound to its domain for good, and whoever asks for a price may still want to change it. Where the
+        anchor remembers a ledger that is gone, nothing takes its place: opening it says so.
+        """
+        from tempfile import TemporaryDirectory
+
+        from tacit.store.anchor import Anchor
+
+        place, options = Path(os.path.realpath(self.ledger)), self.options
+        there = any(os.path.lexists(name) for name in (self.ledger, place, f"{place}-wal"))
+        new = not there and place.parent.is_dir() and "continues" not in options and self.blocks is None
+        with closing(Anchor(options.get("anchor"))) as anchor:
+            lost = anchor.is_there and anchor.at(place) is not None
+        if lost or not new:
+            yield self
+            return
+        # An encoded copy of the table stays where it is: making another one may take long.
+        copy = self.rows().place
+        kept = {} if copy is None else {"copy": copy}
+        with TemporaryDirectory(prefix="tacit-") as folder:
+            here = {"anchor": Path(folder) / "anchors.sqlite", **kept}
+            yield replace(self, ledger=Path(folder) / place.name, options={**options, **here})
 
     def check_one_table(self) -> None:
         """Refuse a series of blocks where one table is wanted."""

@@ -10,6 +10,22 @@ _SETTINGS = "trusted/test_ledger_files.py::test_every_connection_has_the_setting
 
 STORE = (
     plant(
+        "who only looks may buy, from a ledger that is thrown away",
+        "every answer is charged to the one ledger",
+        "cli/options.py",
+        "                    with _read_table(trial, options) as session, session.free():\n",
+        "                    with _read_table(trial, options) as session:\n",
+        "test_cli_commands.py::test_who_only_looks_can_buy_nothing",
+    ),
+    plant(
+        "a ledger that is gone is not missed by who only looks",
+        "a lost ledger is noticed",
+        "config.py",
+        "            lost = anchor.is_there and anchor.at(place) is not None\n",
+        "            lost = False\n",
+        "test_cli_commands.py::test_a_ledger_that_is_gone_is_missed_by_who_only_looks",
+    ),
+    plant(
         "lines that are known to the anchor by their numbers alone",
         "of several copies in use one answers",
         "store/log.py",

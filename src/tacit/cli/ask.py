@@ -105,7 +105,7 @@ def ask(
         if Path(output).suffix.lower() not in FORMS:
             raise click.UsageError(f"the file ends in {', '.join(FORMS)}; {Path(output).name} does not.")
         check_writable(output)
-    with asked(options) as session:
+    with asked(options, looking=dry_run) as session:
         if not statements:
             from tacit.cli.prompt import talk
 

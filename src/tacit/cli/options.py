@@ -20,6 +20,7 @@ from tacit.errors import ConfigError, NotStarted
 if TYPE_CHECKING:
     from tacit.blocks.series import Series
     from tacit.client import Client
+    from tacit.config import Config
     from tacit.model.budget import Loss
     from tacit.model.status import Started
     from tacit.session import Session
@@ -141,11 +142,11 @@ def check_dry_run(accept_rollback: str | None, *, start: bool = False) -> None:
 
 
 @contextmanager
-def reached(options: Options, *, without_data: bool = False) -> Iterator[Session | Client]:
+def reached(options: Options, *, without_data: bool = False, looking: bool = False) -> Iterator[Session | Client]:
     """The server's data set, where --server names one, or what `opened` gives. Closed at the end."""
     _check_server(options)
     if options.server is None:
-        with opened(options, without_data=without_data) as session:
+        with opened(options, without_data=without_data, looking=looking) as session:
             yield session
         return
     from tacit.client import connect
@@ -159,10 +160,11 @@ def reached(options: Options, *, without_data: bool = False) -> Iterator[Session
 
 
 @contextmanager
-def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]:
+def opened(options: Options, *, without_data: bool = False, looking: bool = False) -> Iterator[Session]:
     """The configured session, or what a published file knows. Closed at the end.
 
     without_data: what the ledger knows is enough; the table is read only where there is no ledger yet.
+    looking: nothing is to be bought or kept, so that no ledger is made where there is none.
     """
     if options.published is None:
         from tacit.config import read_config
@@ -173,17 +175,19 @@ def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]
                 may_spend()
                 yield blocks.block(options.block)
             return
+        if looking and options.accept_rollback is None:
+            with config.unbound() as trial:
+                if trial is not config:
+                    with _read_table(trial, options) as session, session.free():
+                        yield session
+                    return
         known = config.reopen() if without_data and options.accept_rollback is None else None
         if known is not None:
             session, differ = known
             if differ:
                 say(f"{options.config} is not what the ledger was made with: {'; '.join(differ)}.")
         else:
-            with waiting("Reading the table") as loading, _no_garbage():
-                more: dict[str, Any] = {"start": True} if options.start else {}
-                # Whatever bar is shown later: an encoded copy is also counted after it was opened.
-                share = None if loading is None else move
-                session = config.open(accept_rollback=options.accept_rollback, loading=share, progress=advance, **more)
+            session = _read_table(config, options)
     else:
         if _names_config() or options.accept_rollback or options.start:
             raise click.UsageError(
@@ -197,15 +201,24 @@ def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]
         yield session
 
 
+def _read_table(config: Config, options: Options) -> Session:
+    """The configured session, with a bar while its table is read."""
+    with waiting("Reading the table") as loading, _no_garbage():
+        more: dict[str, Any] = {"start": True} if options.start else {}
+        # Whatever bar is shown later: an encoded copy is also counted after it was opened.
+        share = None if loading is None else move
+        return config.open(accept_rollback=options.accept_rollback, loading=share, progress=advance, **more)
+
+
 @contextmanager
-def asked(options: Options) -> Iterator[Opened]:
+def asked(options: Options, *, looking: bool = False) -> Iterator[Opened]:
     """The same for who asks: a series of blocks, where the configuration has one and no block of it is named."""
     _check_server(options)
     from tacit.config import read_config
 
     config = read_config(options.config) if options.published is None and options.server is None else None
     if config is None or config.blocks is None or options.block is not None:
-        with reached(options) as session:
+        with reached(options, looking=looking) as session:
             yield session
         return
     with config.series(accept_rollback=options.accept_rollback, progress=advance) as blocks:

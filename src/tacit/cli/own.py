@@ -127,7 +127,7 @@ def start(config: str, yes: bool, dry_run: bool, accept_rollback: str | None, un
     if read_config(config).blocks is not None:
         _start_blocks(Options(config, as_json, accept_rollback), yes=yes, dry_run=dry_run)
         return
-    with opened(Options(config, as_json, accept_rollback)) as session:
+    with opened(Options(config, as_json, accept_rollback), looking=dry_run) as session:
         base = session.base
         if not dry_run and base.cost.atoms:
             if not yes:

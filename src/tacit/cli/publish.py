@@ -57,7 +57,7 @@ def status(options: Options) -> None:
         if read_config(options.config).blocks is not None:
             _show_blocks(options)
             return
-    with reached(options, without_data=True) as session:
+    with reached(options, without_data=True, looking=True) as session:
         past, now = session.history, session.status()
         facts = {**now.to_dict(), "history": [_line(one) for one in past]}
         show(facts, options.as_json, partial(_print_status, now, session.domain, past, options.units))
@@ -80,7 +80,7 @@ def history(options: Options, everything: bool, newest: int) -> None:
       tacit history --published people-public.tacit
       tacit history --server https://tacit.example.org -k my.key
     """
-    with reached(options, without_data=True) as session:
+    with reached(options, without_data=True, looking=True) as session:
         past = session.history
     shown = past if everything else past[-newest:]
     if options.as_json:

@@ -92,6 +92,12 @@ class Rows:
         copy.delete()
         return copy.place, found is not None
 
+    @property
+    def place(self) -> str | None:
+        """Where the copy is that a new ledger would be about; None where the rows would be loaded."""
+        source = open_source(self.data, self.table)
+        return self.copy_in(source).place if self._way(source, None) == "engine" else None
+
     def copy_in(self, source: Source) -> Copy:
         """The copy of the table in `source`, whether it is there or not."""
         ledger = str(self.ledger.absolute())
