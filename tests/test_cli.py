@@ -13,6 +13,7 @@ import pytest
 from people import CSV, configuration, refused, tacit
 from support import PATIENCE
 from tacit.cli.demo import _interval
+from tacit.demo.contest import conditions, query_of
 from tacit.model.answer import Answer
 from tacit.model.budget import Loss
 from tacit.model.facts import Bar, Facts
@@ -175,6 +176,13 @@ def test_the_demo_beats_fresh_noise_and_catches_the_worst_question() -> None:
     assert worst["source"] == "measured"
     # Its bar is two deviations of its noise: whatever the draw is, it is not beyond eight, but for a chance of 1e-15.
     assert abs(worst["value"] - worst["truth"]) < 4 * worst["error"] < abs(worst["published"] - worst["truth"])
+
+
+def test_the_demo_asks_what_its_words_say() -> None:
+    asked = conditions(100)
+    assert len({query.core.key for query in asked.values()}) == 100  # no question twice, nor the rest of one
+    for words, query in asked.items():
+        assert query_of(words) == query
 
 
 def test_the_demo_marks_a_truth_outside_of_its_bar() -> None:

@@ -103,30 +103,33 @@ def conditions(number: int, seed: int = 1) -> dict[str, Query]:
     rng, found = random.Random(seed), dict[str, tuple[str, Query]]()
     while len(found) < number:
         names = rng.sample(list(DOMAIN), rng.randint(1, MOST_CONDITIONS))
-        condition = " AND ".join(_condition(rng, name) for name in names)
-        query = query_of(condition)
-        found.setdefault(query.core.key, (condition, query))
+        words, queries = zip(*(_condition(rng, name) for name in names), strict=True)
+        query = Query.all(queries)
+        found.setdefault(query.core.key, (" AND ".join(words), query))
     return dict(found.values())
 
 
-def _condition(rng: random.Random, name: str) -> str:
+def _condition(rng: random.Random, name: str) -> tuple[str, Query]:
+    """A condition on one column, in words and as what they are read as: reading a thousand texts would take seconds."""
     attribute = DOMAIN[name]
+    chosen: Sequence[int]
     if attribute.kind == "boolean":
-        return rng.choice((name, f"NOT {name}"))
-    if attribute.kind == "category":
+        words = rng.choice((name, f"NOT {name}"))
+        chosen = [int(words == name)]
+    elif attribute.kind == "category":
         labels = [f"'{attribute.label(i)}'" if name == "health" else attribute.label(i) for i in range(attribute.bins)]
         chosen = sorted(rng.sample(range(attribute.bins), rng.randint(1, attribute.bins - 1)))
-        return (
-            f"{name} = {labels[chosen[0]]}"
-            if len(chosen) == 1
-            else f"{name} IN ({', '.join(labels[i] for i in chosen)})"
-        )
-    first, end = sorted(rng.sample(range(attribute.bins + 1), 2))
-    if (first, end) == (0, attribute.bins):  # everyone
-        first = 1
-    low, high = (f"{attribute.edge(i):g}" for i in (first, end))
-    parts = [f"{name} >= {low}"] * (first > 0) + [f"{name} < {high}"] * (end < attribute.bins)
-    return " AND ".join(parts)
+        listed = ", ".join(labels[i] for i in chosen)
+        words = f"{name} = {listed}" if len(chosen) == 1 else f"{name} IN ({listed})"
+    else:
+        first, end = sorted(rng.sample(range(attribute.bins + 1), 2))
+        if (first, end) == (0, attribute.bins):  # everyone
+            first = 1
+        chosen = range(first, end)
+        low, high = (f"{attribute.edge(i):g}" for i in (first, end))
+        parts = [f"{name} >= {low}"] * (first > 0) + [f"{name} < {high}"] * (end < attribute.bins)
+        words = " AND ".join(parts)
+    return words, Query.among(DOMAIN, name, chosen)
 
 
 def query_of(condition: str) -> Query:
