@@ -1,4 +1,4 @@
-"""What a statement groups by: declared columns, or wider bins of them. Called by `sql.statement` and `sql.ending`."""
+"""What a statement groups by: declared columns, or wider bins of them. Called by `sql.statement` and `sql.clause`."""
 
 from __future__ import annotations
 

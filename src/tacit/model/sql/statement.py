@@ -21,13 +21,11 @@ from tacit.model.expression import All, Expression
 from tacit.model.query import Query
 from tacit.model.sql.aggregate import aggregate, distinct_values, mean_with_zeros
 from tacit.model.sql.calculation import ALLOWED, truth, value
+from tacit.model.sql.clause import Ending, View, aggregates, asks, ending_of, narrow, title, unqualified
 from tacit.model.sql.condition import checked
-from tacit.model.sql.ending import Ending, ending_of
 from tacit.model.sql.group import belongs, check_size, group_among, groups_of, position
-from tacit.model.sql.item import aggregates, asks, title
 from tacit.model.sql.reading import Reading, only, text
 from tacit.model.sql.statistic import statistic
-from tacit.model.sql.view import View, narrow, unqualified
 
 MAX_VALUES = 20  # aggregates of one statement
 _NO_ROWS = "rows are never shown: the statement has an aggregate, like COUNT(*)."

@@ -1,4 +1,8 @@
-"""The end of a statement: HAVING, ORDER BY, LIMIT and OFFSET. For `sql.statement` alone."""
+"""The clauses of a statement: items of its select list, a view in FROM, and HAVING, ORDER BY, LIMIT and OFFSET.
+
+For `sql.statement` alone. A view is some rows of data as they are, under a name. Rows are never shown, so a statement
+over a view is one over data with more conditions.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,60 @@ from tacit.model.calculation import Outer
 from tacit.model.derivation import DerivedColumn, Sort
 from tacit.model.sql.calculation import Scope, truth, value
 from tacit.model.sql.group import position
-from tacit.model.sql.reading import Reading, only, plain_value
+from tacit.model.sql.reading import Reading, only, plain_value, text
+
+# -- items of a select list -------------------------------------------------------------------------------------------
+
+
+def title(item: exp.Expr) -> str:
+    return item.alias if isinstance(item, exp.Alias) else text(item.unalias()) or "value"
+
+
+def asks(item: exp.Expr) -> bool:
+    """Whether something of a select list is more than a column, or a value that was written."""
+    return item.find(exp.AggFunc, exp.Anonymous, exp.Subquery, exp.WithinGroup) is not None
+
+
+def aggregates(item: exp.Expr) -> bool:
+    """Whether something of a select list puts rows together; what a sub-select does is its own."""
+    found = item.find_all(exp.AggFunc)
+    return any(node.parent_select is item.parent_select for node in found)
+
+
+# -- a view in FROM ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class View:
+    """Some rows of data, as they are: `SELECT * FROM data WHERE …`, for a statement that is about these.
+
+    conditions: what they meet. columns: what they are shown with, in lower case; None for all.
+    """
+
+    conditions: tuple[exp.Expr, ...] = ()
+    columns: frozenset[str] | None = None
+
+
+def narrow(select: exp.Select, view: View) -> None:
+    """Let a statement over a view be one over data, with the conditions of the view beside its own."""
+    if view.columns is not None:
+        named = {item.alias.lower() for item in select.expressions if item.alias}
+        for node in select.find_all(exp.Column):
+            if node.parent_select is select and node.name.lower() not in view.columns | named:
+                raise InvalidQuery(f"{node.name} is not among the columns of what stands in FROM.")
+    for condition in view.conditions:
+        select.where(condition.copy(), copy=False)
+
+
+def unqualified(select: exp.Select, names: set[str]) -> None:
+    """Columns by their plain names: data.age is age. Sub-selects have names of their own, and were read before."""
+    for node in select.find_all(exp.Column):
+        qualified = node.args.get("table") and not node.args.get("db")
+        if qualified and node.text("table").lower() in names and node.parent_select is select:
+            node.set("table", None)
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------
 
 
 class Read(Scope, Protocol):
