@@ -16,9 +16,16 @@ from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Query
 from tacit.model.workload import Product, Tree
 from tacit.release.noise_sum import continuous
-from tacit.release.ranges.bracket import Places, brackets
 from tacit.release.ranges.nested_product import rectangles
-from tacit.release.ranges.rectangles import Rectangles, choose_product, least_squares, rectangle_variance, sums_of
+from tacit.release.ranges.rectangles import (
+    Places,
+    Rectangles,
+    brackets,
+    choose_product,
+    least_squares,
+    rectangle_variance,
+    sums_of,
+)
 from tacit.release.ranges.shrinkage import box
 
 NESTED = Product(Tree("a", (3, 4, 3), (4, 2, 1)), Tree("b", (4, 2, 3), (1, 1, 1)), nested=True)
