@@ -24,9 +24,8 @@ import tacit
 from support import until
 from tacit import Client, Loss
 from tacit.client.client import parts_of
-from tacit.client.key import find_key
 from tacit.client.message import LOST, loss
-from tacit.client.transport import TRIES, Address, Transport
+from tacit.client.transport import TRIES, Address, Transport, find_key
 from tacit.model.budget import ATOMS, MEASURES
 from tacit.serve.admission import Limits
 

@@ -15,9 +15,8 @@ from urllib.parse import quote
 import msgspec
 
 from tacit import errors
-from tacit.client.key import find_key, no_key
 from tacit.client.message import loss, other_version, read_answer, written
-from tacit.client.transport import SECONDS, Address, Sent, Transport
+from tacit.client.transport import SECONDS, Address, Sent, Transport, find_key, no_key
 from tacit.errors import ConfigError, InvalidQuery, ServerError, TacitError
 from tacit.model.answer import Answer
 from tacit.model.ask import Ask, check_within

@@ -1,45 +1,46 @@
-"""Requests to one server over connections that stay open, and when they are sent again. Knows no question.
+"""One server as a client has it: its address, the key to it, and requests, which are sent again. Knows no question.
 
 What a request asks for is paid for once, however often it is sent: an answer that was stored is told again for nothing,
 and what was bought stays bought. So a request whose answer was lost is sent again, and so is one that the server was
 too busy for. `Sent.again` says that an earlier try may have reached the server, so that what it cost may be paid.
+
+Connections stay open from one request to the next. The key that goes with each is an argument, or it is in the
+environment, a file of one's own or the system's keyring.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
+import re
 import select
 import shutil
 import socket
 import ssl
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
 from tacit.errors import ConfigError, ServerError
 
+SERVICE = "tacit"  # in the keyring, where the user is the server's address
 TRIES = 5
 SECONDS = 60.0  # that a connection waits for the next bytes
+_KEY = re.compile(r"tacit_[A-Za-z0-9_-]{1,200}")
+_LONGEST_FILE = 4096  # bytes of a file that holds a key
 _WAITS = 0.1, 0.5, 2.0, 5.0  # seconds before each try but the first, where the server names none
 _LONGEST_WAIT = 30.0
 _BUSY = (429, 502, 503, 504)
 _CHUNK = 2**18
 _ASK_AGAIN = "What was asked may have been paid for: ask again, and what was stored is told for nothing."
-
-
-@dataclass(frozen=True)
-class Sent:
-    """What came back: the status, the body, and whether an earlier try may have reached the server."""
-
-    status: int
-    body: bytes
-    again: bool
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,41 @@ class Address:
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == (443 if self.secure else 80) else f":{self.port}"
         return f"{'https' if self.secure else 'http'}://{host}{port}{self.path}"
+
+
+def find_key(given: str | Path | None, address: str) -> str | None:
+    """The key for a server: a text is the key itself, a path is a file that holds it.
+
+    Without either it is TACIT_KEY, the file that TACIT_KEY_FILE names, what the keyring has for the address, or none:
+    a server of published files needs none.
+    """
+    if isinstance(given, Path):
+        return _checked_key(_key_file(given), str(given))
+    if given is not None:
+        return _checked_key(given, "what was given")
+    if (key := os.environ.get("TACIT_KEY")) is not None:
+        return _checked_key(key, "TACIT_KEY")
+    if (path := os.environ.get("TACIT_KEY_FILE")) is not None:
+        return _checked_key(_key_file(Path(path)), path)
+    key = _from_keyring(address)
+    return None if key is None else _checked_key(key, "what the keyring has")
+
+
+def no_key(address: str) -> ConfigError:
+    """What is said where a server wants a key, and there is none."""
+    return ConfigError(
+        f"there is no key for {address}: give one to connect, set TACIT_KEY, or name a file in TACIT_KEY_FILE; or "
+        f"`keyring set {SERVICE} {address}`, where Python's keyring is installed."
+    )
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What came back: the status, the body, and whether an earlier try may have reached the server."""
+
+    status: int
+    body: bytes
+    again: bool
 
 
 class Transport:
@@ -194,6 +230,50 @@ class Transport:
         return error
 
 
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _checked_key(key: str, where: str) -> str:
+    """The key without spaces around it. What is no key is not repeated: it may be another secret."""
+    key = key.strip()
+    if not _KEY.fullmatch(key):
+        raise ConfigError(f"a key begins with tacit_, and {where} does not.")
+    return key
+
+
+def _key_file(path: Path) -> str:
+    """What a file holds that nobody else may read. It is looked at once it is open: a name can be given away."""
+    try:
+        file = os.open(path.expanduser(), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        raise ConfigError(f"the key file {path} cannot be read.") from None
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            raise ConfigError(f"the key file {path} is no plain file.")
+        if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO) or found.st_uid not in (os.getuid(), 0):
+            raise ConfigError(f"others can read the key file {path}: `chmod 600 {path}`, and think of a new key.")
+        return os.read(file, _LONGEST_FILE).decode("ascii", "replace")
+    finally:
+        os.close(file)
+
+
+def _from_keyring(address: str) -> str | None:
+    try:
+        import keyring
+    except ImportError:
+        return None
+    try:
+        found = keyring.get_password(SERVICE, address)
+    except Exception:  # a keyring that is locked, or has no place to keep anything, is as good as none
+        return None
+    return found if isinstance(found, str) else None
+
+
 class _Unsent(Exception):
     """Nothing of a request has left: there is no connection."""
 
@@ -239,10 +319,3 @@ def _is_json(body: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
