@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from support import calls
 from tacit.model.workload import Convolution, kernel
-from tacit.release.ranges.convolution import _inverse, functional_variance, interval_variance, prefixes
+from tacit.release.ranges.decoder import Decoder, _inverse
 
 PAIRS = [(strategy, leaves) for strategy, leaves in PLANS if isinstance(strategy, Convolution)]
 
@@ -17,7 +17,7 @@ PAIRS = [(strategy, leaves) for strategy, leaves in PLANS if isinstance(strategy
 @pytest.mark.parametrize(("strategy", "leaves"), PAIRS)
 def test_prefixes_are_least_squares_given_the_total(strategy: Convolution, leaves: int) -> None:
     values = np.random.default_rng(0).normal(size=(3, leaves)) * 1e5
-    found = prefixes(values, strategy, leaves, 50.0)
+    found = Decoder(strategy, leaves).prefixes(values, 50.0)
     for row, answers in zip(found, values, strict=True):
         expected = np.cumsum(least_squares(strategy, leaves, answers, 50.0))
         np.testing.assert_allclose(row, np.concatenate([[0], expected]), atol=1e-8)
@@ -28,7 +28,7 @@ def test_variances_are_exact_or_a_little_too_large(strategy: Convolution, leaves
     first, end, chosen = all_intervals(leaves)
     dense = covariance(strategy, leaves) * 2.0**32  # of kernels that start with 1
     exact = np.einsum("ij,jk,ik->i", chosen, dense, chosen)
-    found = interval_variance(strategy, leaves, first, end) * 2.0**32
+    found = Decoder(strategy, leaves).interval_variance(first, end) * 2.0**32
     if strategy.cyclic:
         np.testing.assert_allclose(found, exact, atol=1e-9)
     else:
@@ -36,13 +36,13 @@ def test_variances_are_exact_or_a_little_too_large(strategy: Convolution, leaves
         np.testing.assert_allclose(found[first == 0], exact[first == 0], atol=1e-9)
         np.testing.assert_allclose(np.sqrt(found), np.sqrt(np.maximum(exact, 0)), rtol=0.1, atol=1e-4)
     weights = np.random.default_rng(1).normal(size=leaves)
-    assert functional_variance(strategy, leaves, weights) * 2.0**32 == pytest.approx(weights @ dense @ weights)
+    assert Decoder(strategy, leaves).functional_variance(weights) * 2.0**32 == pytest.approx(weights @ dense @ weights)
 
 
 def test_on_a_circle_only_the_length_matters_and_the_rest_is_as_sure_as_the_part() -> None:
     strategy, leaves = Convolution("x", 50, cyclic=True), 30
     first, end, _ = all_intervals(leaves)
-    found = interval_variance(strategy, leaves, first, end)
+    found = Decoder(strategy, leaves).interval_variance(first, end)
     for length in range(leaves + 1):
         same = found[(end - first == length) | (end - first == leaves - length)]
         np.testing.assert_allclose(same, same[0], rtol=1e-9, atol=1e-20)
@@ -56,10 +56,10 @@ def test_the_inverse_series_is_one(size: int) -> None:
 
 def test_one_leaf_is_n() -> None:
     for cyclic in (True, False):
-        strategy = Convolution("x", 50, cyclic)
-        assert prefixes(np.array([3.0]), strategy, 1, 7.0).tolist() == [0, 7]
-        assert interval_variance(strategy, 1, 0, 1) == 0
-        assert functional_variance(strategy, 1, [2.0]) == 0
+        decoder = Decoder(Convolution("x", 50, cyclic), 1)
+        assert decoder.prefixes(np.array([3.0]), 7.0).tolist() == [0, 7]
+        assert decoder.interval_variance(0, 1) == 0
+        assert decoder.functional_variance([2.0]) == 0
 
 
 @pytest.mark.parametrize("cyclic", [True, False])
@@ -72,5 +72,5 @@ def test_a_million_leaves_are_precise_without_a_loop_over_them(cyclic: bool) -> 
     full = np.fft.irfft(np.fft.rfft(counts, length) * np.fft.rfft(g, length), length)
     answers = full[:leaves] + (full[leaves:] if cyclic else 0)
     found: list[NDArray[np.float64]] = []
-    assert calls(lambda: found.append(prefixes(answers, strategy, leaves, counts.sum()))) < 10_000
+    assert calls(lambda: found.append(Decoder(strategy, leaves).prefixes(answers, counts.sum()))) < 10_000
     assert np.abs(found[0][1:] - np.cumsum(counts)).max() < 1e-3
