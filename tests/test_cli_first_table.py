@@ -19,7 +19,7 @@ from tacit.cli.draft import identifies, says_whose
 from tacit.config import read_config
 from tacit.errors import DataError, InvalidDomain, InvalidQuery
 from tacit.load.columns import TableColumn
-from tacit.load.csv_file import CsvFile
+from tacit.load.engines import CsvFile
 from tacit.load.look import Seen
 from tacit.model import sql
 from tacit.model.description import values_of

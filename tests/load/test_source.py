@@ -20,8 +20,7 @@ from sqlglot import exp
 from tacit.errors import DataError
 from tacit.load import Source, open_source
 from tacit.load.columns import TableColumn
-from tacit.load.csv_file import CsvFile
-from tacit.load.engines import DuckDB
+from tacit.load.engines import CsvFile, DuckDB
 from tacit.model.attribute import boolean, category, date, integer, numeric
 from tacit.model.domain import Domain
 from tacit.trusted.cells import read_records

@@ -216,8 +216,7 @@ def open_source(data: object, table: str | None = None) -> Source:
 
 
 def _path(text: str, table: str | None) -> Source:
-    from tacit.load.csv_file import CsvFile
-    from tacit.load.engines import DuckDB, attached, is_database
+    from tacit.load.engines import CsvFile, DuckDB, attached, is_database
 
     shown = Path(text).name
     if "://" in text:

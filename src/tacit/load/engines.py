@@ -1,6 +1,6 @@
 """The engines that hold rows: a DuckDB inside this process, a PostgreSQL server; and Spark, in `tacit.load.spark`.
 
-DuckDB reads files, frames and Arrow; the other two do the grouping where the rows are.
+DuckDB reads files (CSV as `CsvFile` says), frames and Arrow; the other two do the grouping where the rows are.
 """
 
 from __future__ import annotations
@@ -198,6 +198,62 @@ class DuckDB:
         self._connection.execute(f"SET perfect_ht_threshold = {DIRECT_BITS}")
 
 
+class CsvFile:
+    """A file, or several that a pattern names, as DuckDB reads it. `sep` divides its fields, where its name says so.
+
+    How its fields are divided is guessed once, and not for every relation made of it.
+    """
+
+    def __init__(self, path: str, sep: str | None = None) -> None:
+        self.path = path
+        self._given = {} if sep is None else {"sep": sep}
+        self._form = self._given
+
+    def header(self, connection: Any) -> list[str]:
+        """The names of the columns, as `relation` finds them."""
+        said = {"path": self.path, **self._given}
+        tabs = ", sep = $sep" * ("sep" in said)
+        try:
+            sniffed = connection.execute(f"FROM sniff_csv($path, header = true, all_varchar = true{tabs})", said)
+            ((*values,),) = sniffed.fetchall()
+            found = dict(zip([name for name, *_ in sniffed.description], values, strict=True))
+        except duckdb.Error:  # of several files it tells nothing
+            sql = f"FROM read_csv($path, header = true, all_varchar = true{tabs}) LIMIT 0"
+            return [name for name, *_ in connection.execute(sql, said).description]
+        parts = {"sep": "Delimiter", "quotechar": "Quote", "escapechar": "Escape"}
+        self._form = {part: found[told].replace("(empty)", "") for part, told in parts.items()}
+        return [column["name"] for column in found["Columns"]]
+
+    def relation(self, connection: Any, types: dict[str, str]) -> Any:
+        """The rows, with columns of these types and the others as they look. What `header` guessed is so."""
+        form = self._form if types else self._given
+        return connection.read_csv(self.path, header=True, dtype=types or None, **form)
+
+
+def selected(connection: Any, text: str) -> Any:
+    """What a query says, if it is one statement that only reads. DuckDB would run all that follows a semicolon, too."""
+    statements = connection.extract_statements(text)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise DataError("a query is one SELECT statement, and nothing follows it.")
+    return connection.sql(text)
+
+
+def attached(connection: Any, path: str, table: exp.Table) -> Any:
+    """A table of a database file, which is opened for reading only."""
+    # Several tables of one file may be joined, or of several files.
+    name = f"attached_{hashlib.sha256(os.path.realpath(path).encode()).hexdigest()[:16]}"
+    connection.execute(f"ATTACH IF NOT EXISTS {exp.Literal.string(path).sql('duckdb')} AS {name} (READ_ONLY)")
+    table = table.copy()
+    table.set("catalog" if table.args.get("db") else "db", exp.to_identifier(name))
+    return connection.sql(exp.select("*").from_(table).sql("duckdb"))
+
+
+def is_database(path: str) -> bool:
+    """Whether the file is a DuckDB database."""
+    with open(path, "rb") as file:
+        return file.read(12)[8:] == b"DUCK"
+
+
 def links_to(place: Path) -> list[Path]:
     """The links on the way to a file: in its own name, and in the names that these stand for."""
     found, ways = list[Path](), [place]
@@ -233,30 +289,6 @@ def _sync(path: str) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
-
-
-def is_database(path: str) -> bool:
-    """Whether the file is a DuckDB database."""
-    with open(path, "rb") as file:
-        return file.read(12)[8:] == b"DUCK"
-
-
-def selected(connection: Any, text: str) -> Any:
-    """What a query says, if it is one statement that only reads. DuckDB would run all that follows a semicolon, too."""
-    statements = connection.extract_statements(text)
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise DataError("a query is one SELECT statement, and nothing follows it.")
-    return connection.sql(text)
-
-
-def attached(connection: Any, path: str, table: exp.Table) -> Any:
-    """A table of a database file, which is opened for reading only."""
-    # Several tables of one file may be joined, or of several files.
-    name = f"attached_{hashlib.sha256(os.path.realpath(path).encode()).hexdigest()[:16]}"
-    connection.execute(f"ATTACH IF NOT EXISTS {exp.Literal.string(path).sql('duckdb')} AS {name} (READ_ONLY)")
-    table = table.copy()
-    table.set("catalog" if table.args.get("db") else "db", exp.to_identifier(name))
-    return connection.sql(exp.select("*").from_(table).sql("duckdb"))
 
 
 class Postgres:
