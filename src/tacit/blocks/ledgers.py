@@ -19,8 +19,7 @@ from msgspec import to_builtins
 
 from tacit.blocks.budgets import BlockBudgets, Listed
 from tacit.blocks.payments import BlockPayments
-from tacit.blocks.prior import keep, kept, released
-from tacit.blocks.rows import UNREADABLE, BlockTables, changed, needs_rows
+from tacit.blocks.rows import UNREADABLE, BlockTables, changed, keep_prior, kept_prior, needs_rows, released
 from tacit.blocks.terms import OVER, SeriesTerms
 from tacit.errors import ConfigError, InvalidQuery, LedgerError, TacitError
 from tacit.exact.price import total
@@ -119,7 +118,7 @@ class BlockLedgers:
             ledger = self._new_ledger(label)
             try:
                 if drawn_to is not None:
-                    keep(self._folder / ledger, drawn_to)
+                    keep_prior(self._folder / ledger, drawn_to)
                 session = self._opened(ledger, self._rows_of(rows), 0, drawn_to, **self._settings())
                 self.budgets.finish(ledger, 0, self.payments.arrived)
                 place = data if isinstance(data, str) else os.path.abspath(data) if isinstance(data, Path) else None
@@ -310,7 +309,7 @@ class BlockLedgers:
         with self._lock:
             if one.ledger not in self._open:
                 self._check_there(one)
-                prior = kept(self._folder / one.ledger, one)
+                prior = kept_prior(self._folder / one.ledger, one)
                 self.budgets.catch_up(one.ledger, one.level, self.payments.arrived)
                 path, accept = self._folder / one.ledger, self._accept_rollback
                 found = reopen(path, anchor=self._anchor, accept_rollback=accept, prior=prior)
@@ -323,7 +322,7 @@ class BlockLedgers:
             if isinstance(one, Block) and one.source is None:
                 raise needs_rows(one.label)
             self._check_there(one)
-            prior = kept(self._folder / one.ledger, one)
+            prior = kept_prior(self._folder / one.ledger, one)
             self.budgets.catch_up(one.ledger, one.level, self.payments.arrived)
             try:
                 if isinstance(one, Block):

@@ -1,16 +1,28 @@
-"""The rows of a series' blocks, as they were appended: kept where this process read them, or read again."""
+"""The rows that a series' blocks are opened with: their own, as they were appended, and what a start is drawn to.
+
+Their own are kept where this process read them, or read again, and never written. A start is drawn to what was released
+of another block, a public table, which is kept beside the ledger.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tacit.blocks.terms import SeriesTerms
 from tacit.errors import DataError, LedgerError, NeedsData
 from tacit.load import open_source
-from tacit.owner.manifest import Block
+from tacit.owner.manifest import Block, GroupLedger
+from tacit.session import Session
 from tacit.trusted.cells import read_records
 from tacit.trusted.records import MAX_ROWS, Records
+
+if TYPE_CHECKING:
+    from tacit.release.hypothesis.prior import Prior
 
 # Why the rows of a group cannot be had now. A DataError and a LedgerError are for the owner alone: their words may
 # repeat what is in a file. So they are never turned into a NeedsData, whose words a server shows to analysts.
@@ -67,3 +79,44 @@ def changed(label: str) -> LedgerError:
         f"The rows of the block {label} are not those that it was appended with. What was spent on them stays "
         f"spent, so they stay: late rows and corrections are a block of their own, like {label}-late."
     )
+
+
+def released(session: Session) -> Prior:
+    """What was released of a block, as a public table like the next one."""
+    from tacit.release.hypothesis.prior import MOST_CELLS, Prior
+
+    drawn = session.synthetic(min(session.rows, MOST_CELLS))
+    cells, counts = np.unique(np.stack(drawn.codes).astype(np.intp), axis=1, return_counts=True)
+    return Prior.of(list(drawn.domain), list(cells), counts)
+
+
+def keep_prior(ledger: Path, prior: Prior) -> None:
+    """Write it beside the ledger: it cannot be worked out again once more is bought of the block before."""
+    path = _beside(ledger)
+    names = np.array(prior.attributes)
+    with open(path, "xb", opener=lambda file, flags: os.open(file, flags, 0o600)) as file:
+        np.savez_compressed(file, names=names, codes=np.array(prior.codes), counts=np.array(prior.counts))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def kept_prior(ledger: Path, block: Block | GroupLedger) -> Prior | None:
+    """What was written beside the ledger; None where the block was started from nothing."""
+    if block.prior is None:
+        return None
+    from tacit.release.hypothesis.prior import Prior
+
+    path = _beside(ledger)
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            names, codes, counts = kept["names"].tolist(), list(kept["codes"]), kept["counts"]
+        found = Prior.of(names, codes, counts)
+    except (OSError, ValueError, KeyError):
+        raise LedgerError(f"{path.name}, which the block {block.label} was started from, cannot be read.") from None
+    if found.digest != block.prior:
+        raise LedgerError(f"{path.name} is not what the block {block.label} was started from.")
+    return found
+
+
+def _beside(ledger: Path) -> Path:
+    return ledger.with_name(f"{ledger.name}.prior")
