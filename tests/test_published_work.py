@@ -24,7 +24,7 @@ from tacit.model.request import Declared
 from tacit.public import counts, work
 from tacit.public.counts import CountJudge
 from tacit.public.work import MADE, MOST, PER_BYTE, TooMuch, Work, steps_of
-from tacit.serve.replica import Replica
+from tacit.serve.served_data import Replica
 from tacit.store.chain import Line, canonical
 
 BINS, NAMES = 2**17, ("u", "v")

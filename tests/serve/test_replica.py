@@ -25,7 +25,7 @@ from tacit.serve.admission import Limits
 from tacit.serve.app import LOOPBACK, make_app
 from tacit.serve.page import routes
 from tacit.serve.postgres.listener import Listener
-from tacit.serve.replica import Replica
+from tacit.serve.served_data import Replica
 from tacit.serve.server import Server
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "published"
@@ -271,7 +271,7 @@ def test_no_engine_no_sqlite_and_no_sampler_is_in_the_process(tmp_path: Path) ->
     finally:
         process.terminate()
         process.communicate()
-    assert "tacit.serve.replica" in loaded
+    assert "tacit.serve.served_data" in loaded
     assert not loaded & {"duckdb", "sqlite3", "_sqlite3", "opendp", "psycopg", "pyspark", "numba", "pyarrow", "pandas"}
     ours = {"curator", "gate", "ledger", "noise", "records", "cells"}
     assert not loaded & {f"tacit.trusted.{name}" for name in ours}

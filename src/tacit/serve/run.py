@@ -129,7 +129,7 @@ def serve_published(
         raise ConfigError("a server of published files needs at least one, and a name of its own for each.")
 
     def opened(undo: ExitStack) -> tuple[dict[str, ServedData], None]:
-        from tacit.serve.replica import Replica
+        from tacit.serve.served_data import Replica
 
         datasets: dict[str, ServedData] = {}
         for name, path in named.items():

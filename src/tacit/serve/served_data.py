@@ -1,4 +1,7 @@
-"""What endpoints and pages are handed: a session under a name. Its kinds are `Dataset` and `Replica`."""
+"""What endpoints and pages are handed: a session under a name. One of its kinds is a published file, `Replica`.
+
+The others have data and a ledger: `Dataset`, and a series of blocks.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,23 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tacit.errors import ConfigError
+from tacit.errors import ConfigError, NeedsData
 from tacit.model.ask import Ask
 from tacit.model.budget import Loss
 from tacit.model.status import DryRun, Started
 from tacit.model.table import Answers
+from tacit.public import opened, sound
 from tacit.replies import AttributeLine, DomainReply, QuotaLine
-from tacit.serve.edition import Edition
+from tacit.serve.edition import Edition, PublishedFile
 from tacit.serve.key import Key
 from tacit.serve.question import COUNT_WORK, Question
-from tacit.serve.refusal import Refusal
+from tacit.serve.refusal import Refusal, not_here
 from tacit.serve.turns import SLICE, Steps, Ticket
 from tacit.serve.writer import Writer
 from tacit.session import Session
@@ -30,6 +36,7 @@ if TYPE_CHECKING:  # a server of published files loads no ledger
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 MAX_LABELS = 10_000  # of one attribute
+MAX_REMEMBERED = 10_000  # counts of a published file
 Do = Callable[[Callable[[], Any], int], Any]  # does something, after so much was paid
 
 
@@ -165,6 +172,68 @@ class ServedData(ABC):
     def noted(self, limit: int) -> list[dict[str, Any]]:
         """The newest lines of the audit log, newest first."""
         return []
+
+
+class Replica(ServedData):
+    """Answers for everybody from one published file: what was released is answered, what would be bought is refused.
+
+    There are no data, no ledger, no keys and no secrets here, and nothing is ever written: any number of processes
+    answer from copies of one file, and whichever is asked gives the same bytes. Safe from any thread.
+    """
+
+    _known: dict[str, Answers]  # plain counts that were asked before, by their keys
+
+    @classmethod
+    def open(cls, name: str, path: Path, elsewhere: str = "", *, unlimited: bool = False) -> Replica:
+        """Read and check a file, and work out what its answers start from: before the first question, not at it.
+
+        elsewhere: the address of the server that has the data.
+        unlimited: as for `tacit.read`.
+        """
+        check_name(name)
+        found = sound(path, unlimited=unlimited)
+        session = opened(found)
+        with suppress(NeedsData):  # published before its start, or while that was being bought
+            session.arrays()
+        made = cls(name, session, PublishedFile(path, found.digest))
+        made.elsewhere = elsewhere
+        made._known = {}
+        return made
+
+    def ask(
+        self, key: Key, questions: list[Question], arrived: datetime | None = None, *, free: bool = False
+    ) -> Future[list[Answers]] | list[Answers]:
+        known = self._known
+        found = [known.get(question.key) if question.plain else None for question in questions]
+        if all(answer is not None for answer in found):
+            return [answer for answer in found if answer is not None]
+        waits = ticket(key, questions, arrived)
+        if all(question.plain for question in questions):
+            return self.writer.do_in_steps(lambda: self._counts(questions), ticket=waits)
+        return self.writer.do_in_steps(lambda: self.in_turn(questions, lambda work, _: work()), ticket=waits)
+
+    def price(self, key: Key, question: Question) -> Future[DryRun]:
+        return self.writer.do(
+            lambda: self.session.price(question.ask, within=question.within), ticket=ticket(key, [question])
+        )
+
+    def start(self, key: Key) -> Future[Started]:
+        raise not_here(self.elsewhere)
+
+    def _counts(self, questions: list[Question]) -> Steps:
+        """Answers to plain counts. A question that comes twice is asked once: the second answer would be a repeat of
+        the first, and say so, where another server says nothing of it.
+
+        Nothing here can change an answer, so it is kept, and the next who asks need not wait.
+        """
+        asks = {question.key: question.ask for question in questions}
+        work, keys, answers = {question.key: question.work for question in questions}, list(asks), dict[str, Answers]()
+        for start in range(0, len(keys), SLICE):
+            some = keys[start : start + SLICE]
+            answers |= zip(some, self.session.answer_many([asks[one] for one in some]), strict=True)
+            yield sum(work[one] for one in some)
+        self._known = (self._known if len(self._known) < MAX_REMEMBERED else {}) | answers
+        return [answers[question.key] for question in questions]
 
 
 def describe(session: Session | Series) -> DomainReply:
