@@ -13,9 +13,8 @@ from tacit.serve.key import Key
 from tacit.serve.postgres import messages
 from tacit.serve.postgres.channel import Channel, Gone
 from tacit.serve.postgres.command import REPORTED, Command
-from tacit.serve.postgres.conversation import Conversation, spread, tagged
+from tacit.serve.postgres.conversation import Conversation, Named, Portal, keep_portal, keep_statement, spread, tagged
 from tacit.serve.postgres.messages import Malformed
-from tacit.serve.postgres.portals import Named, Portal, keep_portal, keep_statement
 from tacit.serve.postgres.preparation import Fetching
 from tacit.serve.postgres.source import SentStatement, split
 from tacit.serve.postgres.sqlstate import (

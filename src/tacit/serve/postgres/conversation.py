@@ -1,4 +1,7 @@
-"""What the statements of one client do, and what it has said so far: settings, names, a transaction."""
+"""What the statements of one client do, and what it has said so far: settings, names, a transaction.
+
+It gives names to prepared statements, and to portals, which SQL calls cursors.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tacit.serve.key import Key
 from tacit.serve.postgres import messages
@@ -16,9 +19,20 @@ from tacit.serve.postgres.catalogue import DATABASE, Lookup
 from tacit.serve.postgres.channel import Channel, Gone
 from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, ConnectionSettings
 from tacit.serve.postgres.messages import Field
-from tacit.serve.postgres.portals import PORTALS, STATEMENTS, Named, Names, Portal, keep_portal, keep_statement
 from tacit.serve.postgres.preparation import ALL, Execution, Fetching
-from tacit.serve.postgres.sqlstate import CANCELLED, NO_TRANSACTION, NOT_ALLOWED, SHUTDOWN, SYNTAX, WireError
+from tacit.serve.postgres.sqlstate import (
+    CANCELLED,
+    NO_PORTAL,
+    NO_STATEMENT,
+    NO_TRANSACTION,
+    NOT_ALLOWED,
+    PORTAL_TAKEN,
+    SHUTDOWN,
+    SYNTAX,
+    TAKEN,
+    TOO_LARGE,
+    WireError,
+)
 from tacit.serve.postgres.statement import BoundStatement, NamedStatement, Prepared
 from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import decode, encoder
@@ -26,6 +40,9 @@ from tacit.serve.postgres.types import decode, encoder
 if TYPE_CHECKING:
     from tacit.serve.postgres.listener import Listener
 
+MAX_PREPARED, MAX_PREPARED_TEXT = 500, 2**20  # statements of one client, and their characters
+MAX_PORTALS = 32
+STATEMENTS, PORTALS = ("prepared statement", NO_STATEMENT, TAKEN), ("portal", NO_PORTAL, PORTAL_TAKEN)
 T = TypeVar("T")
 _QUIET = ("warning", "error", "fatal", "panic")  # settings of client_min_messages that want no notices
 
@@ -225,6 +242,72 @@ class Conversation:
         if command.shows == "ALL":
             return Result("SHOW", iter([(name, value, "") for name, value in sorted(self.settings.values.items())]))
         return Result("SHOW", iter([(self.settings.get(command.shows),)]))
+
+
+@dataclass(frozen=True)
+class Named:
+    """A prepared statement, the types of its parameters, and how long its text is."""
+
+    prepared: Prepared
+    types: tuple[int, ...] = ()
+    length: int = 0
+
+
+@dataclass
+class Portal:
+    """A statement with its parameters, and the rows that were not fetched yet."""
+
+    bound: BoundStatement
+    formats: tuple[int, ...]
+    holds: bool = False  # it outlives its transaction
+    rows: Iterator[Row] | None = None  # None: it has not been done
+    sent: int = 0
+
+
+class Names(Generic[T]):
+    """What one client has given names to, of one kind. What has no name is replaced by the next.
+
+    missing, taken: the codes of refusals, of a name that is not there and of one that is.
+    """
+
+    def __init__(self, kind: str, missing: str, taken: str) -> None:
+        self._kind, self._missing, self._taken = kind, missing, taken
+        self.kept: dict[str, T] = {}
+
+    def get(self, name: str) -> T:
+        if name not in self.kept:
+            raise WireError(self._missing, f"there is no {self._kind} {name[:60]!r}.")
+        return self.kept[name]
+
+    def check(self, name: str) -> None:
+        """Refuse a name that is taken, before anything is done for it."""
+        if name and name in self.kept:
+            raise WireError(self._taken, f"there is a {self._kind} {name[:60]!r} already.")
+
+    def forget(self, name: str) -> None:
+        """One, which there has to be; without a name all of them."""
+        if name:
+            self.get(name)
+            del self.kept[name]
+        else:
+            self.kept.clear()
+
+
+def keep_statement(statements: Names[Named], name: str, named: Named) -> None:
+    statements.check(name)
+    length = len(name) + sum(len(other) + one.length for other, one in statements.kept.items() if other != name)
+    if len(statements.kept) >= MAX_PREPARED or length + named.length > MAX_PREPARED_TEXT:
+        raise WireError(TOO_LARGE, f"a connection keeps at most {MAX_PREPARED} statements of a megabyte in all.")
+    statements.kept[name] = named
+
+
+def keep_portal(portals: Names[Portal], name: str, portal: Portal) -> None:
+    portals.check(name)
+    if len(portals.kept) >= MAX_PORTALS and name not in portals.kept:
+        raise WireError(TOO_LARGE, f"a connection has at most {MAX_PORTALS} portals at once.")
+    if name and portal.bound.asked is not None and not portal.bound.asked.question.light:
+        raise WireError(TOO_LARGE, "a question of so much work has no named portal: bind it to the unnamed one.")
+    portals.kept[name] = portal
 
 
 def spread(codes: Sequence[int], count: int) -> tuple[int, ...]:
