@@ -15,7 +15,6 @@ from tacit.serve.postgres.channel import Channel, Gone
 from tacit.serve.postgres.command import REPORTED, Command
 from tacit.serve.postgres.conversation import Conversation, Named, Portal, keep_portal, keep_statement, spread, tagged
 from tacit.serve.postgres.messages import Malformed
-from tacit.serve.postgres.preparation import Fetching
 from tacit.serve.postgres.source import SentStatement, split
 from tacit.serve.postgres.sqlstate import (
     NOT_ALLOWED,
@@ -26,7 +25,7 @@ from tacit.serve.postgres.sqlstate import (
     WireError,
     error_of,
 )
-from tacit.serve.postgres.statement import EMPTY, NESTED, QUERY, Prepared
+from tacit.serve.postgres.statement import EMPTY, NESTED, QUERY, Fetching, Prepared
 from tacit.serve.postgres.types import decode
 from tacit.serve.question import SHORT_SQL
 

@@ -19,7 +19,6 @@ from tacit.serve.postgres.catalogue import DATABASE, Lookup
 from tacit.serve.postgres.channel import Channel, Gone
 from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, ConnectionSettings
 from tacit.serve.postgres.messages import Field
-from tacit.serve.postgres.preparation import ALL, Execution, Fetching
 from tacit.serve.postgres.sqlstate import (
     CANCELLED,
     NO_PORTAL,
@@ -33,7 +32,7 @@ from tacit.serve.postgres.sqlstate import (
     TOO_LARGE,
     WireError,
 )
-from tacit.serve.postgres.statement import BoundStatement, NamedStatement, Prepared
+from tacit.serve.postgres.statement import ALL, BoundStatement, Execution, Fetching, NamedStatement, Prepared
 from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import decode, encoder
 
