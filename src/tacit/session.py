@@ -339,11 +339,11 @@ class Session(Standing):
         all of them at once, and `ask` gives it for nothing. Asked again with the same words, the same hypothesis is
         rebuilt from the ledger for nothing.
         """
-        from tacit.release.announcement import announced
+        from tacit.release.offline import release_workload
 
         if isinstance(workload, str | Expression | Query) or not isinstance(workload, Sequence) or not workload:
             raise InvalidQuery("a workload is a list of questions, or of tables given as lists of attribute names.")
-        return announced(
+        return release_workload(
             self._public,
             self._curator,
             [self._candidate(item) for item in workload],

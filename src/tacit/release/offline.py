@@ -1,7 +1,7 @@
 """The offline iterative construction (Roth, lecture 8, algorithm 1): find what is wrong, measure it, learn it.
 
-`plan` says how many rounds, for what and up to which alpha; `construct` runs them; `announce` tells what it has proved
-to whoever asks later.
+`release_workload` does all of it for a list of questions or tables: `plan` says how many rounds, for what and up to
+which alpha; `construct` runs them; `announce` tells what it has proved to whoever asks later.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 
 from tacit.errors import BudgetExhausted, InvalidQuery
 from tacit.exact.price import choice_scale, gate_scales
+from tacit.model.aggregate import check_share
 from tacit.model.budget import Loss, percent_of
+from tacit.model.description import describe
+from tacit.model.domain import Domain
 from tacit.model.entry import FreeAnswer, Measured
 from tacit.model.factor import GRID
 from tacit.model.facts import Bar
@@ -24,13 +27,13 @@ from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.request import Candidate
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Marginal
+from tacit.model.workload import Marginal, key
 from tacit.release.estimate import Estimate
 from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.public import Public
 from tacit.release.purchases import split
 from tacit.release.recall import Recall, buyer, expected_noise
-from tacit.release.rules import H, Hypothesis, TableRule, UpdateRule
+from tacit.release.rules import H, Hypothesis, Learner, TableRule, UpdateRule
 from tacit.release.rules.median_net import Databases
 
 if TYPE_CHECKING:
@@ -76,6 +79,65 @@ class Effort:
     rounds: int
     loss: Loss
     alpha: float
+
+
+def release_workload(
+    public: Public,
+    curator: Curator | None,
+    workload: Sequence[Candidate],
+    known: Callable[..., Any],
+    confidence: float,
+    *,
+    effort: tuple[float | None, float | None, int | None],
+    distinguisher: Distinguisher,
+    rule: str | UpdateRule[Any],
+) -> Constructed[Any]:
+    """Learn a workload that is announced in advance, and tell its answers. For `Session.release`.
+
+    known: gives the answers that questions have already, which stay.
+    effort: alpha, the share of the budget, and rounds; what is None is as the theorem has it.
+    """
+    alpha, share, rounds = effort
+    if rounds is not None and (type(rounds) is not int or not 1 <= rounds <= MAX_ROUNDS):
+        raise InvalidQuery(f"rounds is a whole number from 1 to {MAX_ROUNDS:,}, not {rounds!r}.")
+    if alpha is not None and (not isinstance(alpha, float) or not 0 < alpha <= 1):
+        raise InvalidQuery(f"alpha is a fraction of the rows, above 0 and at most 1, not {alpha!r}.")
+    check_share(share)
+    loss = None if share is None else Loss(public.total.measure, int(public.total.atoms * share))
+    constant = [one for one in workload if isinstance(one, Query) and one.is_constant]
+    # A question and the one for all other rows are one candidate: what is proved of it is what is told.
+    cores = [one if isinstance(one, Marginal) else one.core for one in workload]
+    candidates = list({key(one): one for one in cores if not (isinstance(one, Query) and one.is_constant)}.values())
+    if not candidates:
+        raise InvalidQuery("every question of the workload follows from the number of rows, which is public.")
+    learner = Learner(rule, public.domain, public.rows)
+    with public.honest():
+        planned = plan(
+            public,
+            learner.max_updates,
+            len(candidates),
+            # The sparse distinguisher finds what is wrong, not what is worst, and comes back more often.
+            measured=len(candidates) * (3 if distinguisher == "sparse" else 1),
+            confidence=split(confidence).others,
+            rounds=rounds,
+            loss=loss,
+            alpha=alpha,
+        )
+        built = construct(
+            public,
+            curator,
+            candidates,
+            learner.of(planned.alpha),
+            rounds=planned.rounds,
+            loss=planned.loss,
+            alpha=planned.alpha,
+            distinguisher=distinguisher,
+            confidence=confidence,
+        )
+        with public.turn():
+            announce(public, built, candidates, known, confidence)
+    built.note = _left_out(constant, public.domain)
+    return built
 
 
 def plan(
@@ -315,3 +377,12 @@ def _distinguish(
         return curator.select_worst(candidates, guesses, loss).index
     singles = [candidate for candidate in candidates if not isinstance(candidate, Marginal)]
     return curator.first_far(singles, [float(g[0]) for g in guesses], alpha / 2 * public.rows, loss).index
+
+
+def _left_out(constant: Sequence[Query], domain: Domain) -> str:
+    """What is said of questions that nothing has to be learned for."""
+    if not constant:
+        return ""
+    words = ", ".join(describe(one, domain) for one in constant[:3])
+    more = f" and {len(constant) - 3:,} more" if len(constant) > 3 else ""
+    return f"left out, as the number of rows tells it: {words}{more}"
