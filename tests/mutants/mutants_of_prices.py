@@ -418,7 +418,7 @@ PRICES = (
     plant(
         "means of earlier certificates are made anew",
         "an answer stays what it is",
-        "release/reach.py",
+        "release/knowledge.py",
         "if not isinstance(bought[SAMPLE].measured.question, Certificates):",
         "if False:",
         "release/test_base.py::test_means_are_answered_as_they_were_where_an_earlier_version_has_certified",
@@ -426,7 +426,7 @@ PRICES = (
     plant(
         "whatever is weighed is taken for certified",
         "a dry run names no less than a question can cost, and no more than it has to",
-        "release/reach.py",
+        "release/knowledge.py",
         "if len(sides) <= self.most.get(kind, 0) and all(side.listed for side in sides):",
         "if all(side.listed for side in sides):",
         "release/test_quotients.py::test_a_quotient_that_is_not_certified_costs_one_question_at_most",

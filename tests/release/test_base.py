@@ -31,9 +31,9 @@ from tacit.release.classes import Miss, attributes, boxes, left_out, ramps, samp
 from tacit.release.corner_sums import Side
 from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.hypothesis.mixture import Mixture
+from tacit.release.knowledge import planned_lists
 from tacit.release.online import Online
 from tacit.release.parts import Parts
-from tacit.release.reach import planned
 from tacit.release.warm_start import recalled
 from tacit.session import Session
 from tacit.trusted.curator import Curator
@@ -603,7 +603,7 @@ def asked_at_random(rng: np.random.Generator) -> Query:
 def test_what_a_certificate_answers_is_known_before_it_is_bought(begun: Session) -> None:
     rng, base, seen = np.random.default_rng(3), base_of(begun), set[bool]()
     lists = {kind: figure.certificate.attributes for kind, figure in base._figures.items()}
-    assert planned(DOMAIN, N, 0.95) == lists
+    assert planned_lists(DOMAIN, N, 0.95) == lists
     for _ in range(2_000):
         query = asked_at_random(rng)
         if not query.is_constant and query.core.key not in base._earlier:
@@ -617,8 +617,8 @@ def test_the_list_of_the_parts_of_means_is_as_long_as_was_foretold(begun: Sessio
     for rows in (N, 2**21 - 1, 2**21):
         made = sums(DOMAIN, base_of(begun).hypothesis, rows, classes.MEANS)
         assert [one.size for one in made] == [one.questions for one in classes.summed(DOMAIN, rows, classes.MEANS)]
-    assert classes.MEANS in planned(DOMAIN, 2**21 - 1, 0.95)
-    assert classes.MEANS not in planned(DOMAIN, 2**21, 0.95)  # sums over so many rows might not be exact
+    assert classes.MEANS in planned_lists(DOMAIN, 2**21 - 1, 0.95)
+    assert classes.MEANS not in planned_lists(DOMAIN, 2**21, 0.95)  # sums over so many rows might not be exact
 
 
 def test_what_an_earlier_version_has_certified_is_about_single_ranges(tmp_path: Path) -> None:

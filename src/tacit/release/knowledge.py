@@ -1,9 +1,15 @@
-"""What the online loop teaches: what is known, what that guesses, and what is bought before the first guess."""
+"""What the online loop teaches: what is known, what that guesses, and what is bought before the first guess.
+
+That is a start, `TableStart`, and `Reach` says which questions its certificate answers: by the ledger once it is
+bought, and before by what is public.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,20 +17,37 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss
+from tacit.model.certificate import Certificates
+from tacit.model.domain import Domain
 from tacit.model.entry import Measured
+from tacit.model.factor import GRID, Factor
 from tacit.model.query import Query
 from tacit.model.request import Lens
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
-from tacit.release.base import SAMPLE, Base, Certified, certifiable, certificate_price, certificates, certify
+from tacit.release.base import (
+    BOXES,
+    MOST_MIXED,
+    SAMPLE,
+    Base,
+    Certified,
+    certifiable,
+    certificate_price,
+    certificates,
+    certify,
+    rank_of,
+    runs_of,
+)
+from tacit.release.classes import MEANS, MOST_CELLS, MOST_RUNS, MOST_SUMMED, SUMS, attributes, boxed, summed
+from tacit.release.corner_sums import Side
 from tacit.release.hypothesis.fit import Progress
 from tacit.release.public import Public
-from tacit.release.reach import Reach, reach_of
 from tacit.release.warm_start import Begun, WarmStart, begun_with, recalled, still_to_buy, warm_start
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
+Spent = tuple[int, int]  # atoms, and of how many
 _LEAST_SHARE = 0.1  # of its plan, that a start is begun with
 _LEAST_CERTIFIED = 0.25  # of what was planned for a certificate, below which its bars would be too wide
 
@@ -74,9 +97,6 @@ class Knowledge(Protocol):
     def arrays(self) -> Iterable[NDArray[Any]]:
         """All that is known, in numbers whose bits can be compared."""
         ...
-
-
-Spent = tuple[int, int]
 
 
 class Missing(NamedTuple):
@@ -139,7 +159,7 @@ class TableStart:
             return None
         if self._reach is None or self._reach[0] not in (None, self._spent()):
             now, sold = self._spent(), self._sold(begun_with(self._public))
-            found = reach_of(self._public, sold, self._sure, self._confidence)
+            found = _reach_of(self._public, sold, self._sure, self._confidence)
             self._reach = None if SAMPLE in sold else now, found
         return self._reach[1]
 
@@ -225,3 +245,66 @@ class TableStart:
             return sure
         part = 0.9 * left.atoms / price.atoms
         return Loss(sure.measure, int(sure.atoms * part)) if part >= _LEAST_CERTIFIED else self._nothing
+
+
+class Reach(NamedTuple):
+    """What a certificate answers: by the name of a list, how many attributes its questions have at most.
+
+    runs: how many runs of values its conditions on ordered attributes have at most.
+    """
+
+    domain: Domain
+    most: Mapping[str, int]
+    runs: int
+
+    def answers(self, query: Query) -> bool:
+        """Whether `Base.estimate` has an answer to a question that nothing told before; to a constant there is one."""
+        factors = query.factors
+        if not factors:
+            return True
+        if len(factors) > self.most[SAMPLE] or any(len(factor.scope) > 1 for factor in factors):
+            return False
+        if math.prod(factor.unit for factor in factors) > GRID or self.domain.size_of(query.scope) > MOST_CELLS:
+            return False
+        sides = [self._side(factor, alone=len(factors) == 1) for factor in factors]
+        kind = next((side.ramp for side in sides if side.unit > 1), SAMPLE)
+        if len(sides) <= self.most.get(kind, 0) and all(side.listed for side in sides):
+            return True
+        return len(sides) <= self.most.get(BOXES, 0) and math.prod(side.boxes for side in sides) <= MOST_MIXED
+
+    def _side(self, factor: Factor, *, alone: bool) -> Side:
+        """What is asked of an attribute; of one alone, what is asked of it or its rest, whichever is certified."""
+        side = Side.of(factor, self.domain, self.runs)
+        if not alone:
+            return side
+        other = Side.of(factor.flipped(), self.domain, self.runs)
+        return max(side, other, key=lambda one: (one.listed, -one.boxes))
+
+
+def _reach_of(public: Public, bought: Mapping[str, Certified], loss: Loss, confidence: float) -> Reach | None:
+    """What is answered by the certificate that was bought, or would be for this loss.
+
+    None where there is none, and for one of an earlier version, which had no list of the parts of means: whatever was
+    answered by it is answered as it was.
+    """
+    if SAMPLE in bought:
+        if not isinstance(bought[SAMPLE].measured.question, Certificates):
+            return None
+        most = {kind: one.certificate.attributes for kind, one in bought.items()}
+        return Reach(public.domain, most, runs_of(bought[SAMPLE].certificate))
+    if not certifiable(public, loss, confidence):
+        return None
+    return Reach(public.domain, planned_lists(public.domain, public.rows, confidence), MOST_RUNS)
+
+
+@lru_cache(maxsize=64)
+def planned_lists(domain: Domain, rows: int, confidence: float) -> dict[str, int]:
+    """What `certify` would list of any start: how many attributes the questions of each list have at most."""
+    most = attributes(domain)
+    found = {SAMPLE: most, BOXES: boxed(domain, most)}
+    for kind in (MEANS, SUMS):
+        listed = summed(domain, rows, kind)
+        questions = sum(one.questions for one in listed)
+        if listed and rank_of(questions, (one.scope for one in listed), domain, confidence) <= questions:
+            found[kind] = MOST_SUMMED
+    return found
