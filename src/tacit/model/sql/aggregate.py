@@ -26,10 +26,9 @@ from tacit.model.derivation import Fold, Folded
 from tacit.model.description import describe
 from tacit.model.expression import All, Among, Expression, Not
 from tacit.model.query import Query
-from tacit.model.sql.choice import choice
 from tacit.model.sql.condition import condition
 from tacit.model.sql.group import check_size
-from tacit.model.sql.reading import Reading, column, finite, only, plain_value, stripped, text
+from tacit.model.sql.reading import Reading, choice, column, finite, only, plain_value, stripped, text
 
 # fmt: off
 _CONDITIONS = (

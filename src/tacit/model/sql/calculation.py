@@ -10,9 +10,8 @@ from sqlglot import exp
 
 from tacit.errors import InvalidQuery
 from tacit.model.calculation import Case, Constant, End, Ending, Kind, Operation, Outer, kind
-from tacit.model.sql.choice import WrittenCase, choice
 from tacit.model.sql.idiom import instead_of
-from tacit.model.sql.reading import finite, only, plain_value, text
+from tacit.model.sql.reading import WrittenCase, choice, finite, only, plain_value, text
 from tacit.model.sql.statistic import FUNCTIONS
 
 MAX_POWER = 8

@@ -27,9 +27,8 @@ from tacit.model.sql.band import (
     equal,
     missing,
 )
-from tacit.model.sql.choice import choice
 from tacit.model.sql.idiom import instead_of
-from tacit.model.sql.reading import Reading, column, only, plain_value, start_of, stripped, text
+from tacit.model.sql.reading import Reading, choice, column, only, plain_value, start_of, stripped, text
 from tacit.model.values import Listed, Value
 
 MAX_PATTERN = 100  # characters of a LIKE pattern

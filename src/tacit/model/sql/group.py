@@ -15,10 +15,9 @@ from tacit.model.description import describe
 from tacit.model.query import Query
 from tacit.model.sql.band import check_cells
 from tacit.model.sql.calculation import ALLOWED
-from tacit.model.sql.choice import choice
 from tacit.model.sql.condition import condition, grouping
 from tacit.model.sql.idiom import instead_of
-from tacit.model.sql.reading import Reading, column, only, plain_value, text
+from tacit.model.sql.reading import Reading, choice, column, only, plain_value, text
 
 
 def groups_of(select: exp.Select, read: Reading) -> list[GroupBy]:

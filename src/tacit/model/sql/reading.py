@@ -1,4 +1,4 @@
-"""What the modules of `sql` have in common: the domain and the mistakes of a statement, names and plain values."""
+"""What the modules of `sql` have in common: the domain and the mistakes of a statement, names, plain values, CASE."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -115,6 +116,32 @@ def plain_value(node: exp.Expr) -> Value:
         except ValueError:
             continue
     raise InvalidQuery(f"{given[:60]} is not a number that can be read.")
+
+
+class WrittenCase(NamedTuple):
+    """Conditions and what each of them gives: the first that is met. `otherwise` is None where that is NULL."""
+
+    branches: list[tuple[exp.Expr, exp.Expr]]
+    otherwise: exp.Expr | None
+
+
+def choice(node: exp.Expr) -> WrittenCase | None:
+    """What CASE WHEN c THEN a ELSE b END, CASE x WHEN 1 THEN a ELSE b END or IF(c, a, b) says; None for other nodes."""
+    node = stripped(node)
+    if isinstance(node, exp.If) and only(node, "this", "true", "false"):
+        return WrittenCase([(node.this, node.args["true"])], _not_null(node.args.get("false")))
+    if not isinstance(node, exp.Case) or not only(node, "this", "ifs", "default"):
+        return None
+    subject = node.args.get("this")
+    branches = [
+        (one.this if subject is None else exp.EQ(this=subject.copy(), expression=one.this.copy()), one.args["true"])
+        for one in node.args.get("ifs") or ()
+    ]
+    return WrittenCase(branches, _not_null(node.args.get("default")))
+
+
+def _not_null(node: exp.Expr | None) -> exp.Expr | None:
+    return None if isinstance(node, exp.Null) else node
 
 
 def finite(found: object) -> float:
