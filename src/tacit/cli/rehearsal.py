@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tacit.config import Config
     from tacit.load import Source
-    from tacit.load.tally import Fit
+    from tacit.load.look import Fit
     from tacit.model.attribute import Attribute
     from tacit.session import Session
 
@@ -69,7 +69,7 @@ def check(config: str, as_json: bool) -> None:
 
 def _inspect(config: Config, found: Findings) -> None:
     from tacit.load import open_source
-    from tacit.load.tally import fits
+    from tacit.load.look import fits
 
     try:
         source = open_source(config.data, config.table)
@@ -117,7 +117,7 @@ def _share(rows: int, of: int) -> str:
 
 
 def _inspect_people(source: Source, person: str, most: int, found: Findings) -> None:
-    from tacit.load.tally import rows_by_person
+    from tacit.load.look import rows_by_person
 
     people = rows_by_person(source, person)
     rows, counted = (sum(f(n) * k for n, k in people.items()) for f in (int, lambda n: min(n, most)))
@@ -135,7 +135,7 @@ def _inspect_people(source: Source, person: str, most: int, found: Findings) -> 
 def _suggest_person(source: Source, columns: dict[str, str], config: Config, found: Findings) -> None:
     """Point to a column that seems to say whose row it is, and repeats: that rows are protected may be a mistake."""
     from tacit.cli.draft import says_whose
-    from tacit.load.tally import rows_by_person
+    from tacit.load.look import rows_by_person
 
     for lower, name in columns.items():
         if says_whose(name) and lower not in {one.lower() for one in config.domain}:
