@@ -1,7 +1,11 @@
-"""The owner's commands that spend nothing and tell nobody else anything: `tacit check` and `tacit try`."""
+"""The owner's commands that spend nothing and tell nobody else anything: `tacit check` and `tacit try`.
+
+The first looks at the rows; the second looks at none, and makes up rows of the declared domain.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,16 +20,20 @@ from tacit.cli.show import console, escape, print_answer, print_json, say, show,
 from tacit.errors import DataError, TacitError
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.console import Console
 
     from tacit.config import Config
     from tacit.load import Source
     from tacit.load.look import Fit
     from tacit.model.attribute import Attribute
+    from tacit.model.domain import Domain
+    from tacit.model.values import Value
     from tacit.session import Session
 
 MUCH_OUTSIDE = 0.02  # the share of the rows from which on values that are not declared are remarked on
 ROWS = 10_000
+TILT = 0.7  # below 1, shares of made-up values differ much from each other: as in most tables
 
 
 @dataclass
@@ -205,7 +213,6 @@ def _rehearsal(config: str, rows: int, seed: int) -> Iterator[tuple[Session, str
     from dataclasses import replace
 
     from tacit.config import read_config
-    from tacit.demo.rehearsal import write_rows
     from tacit.owner.discovery import left_after_discovery
     from tacit.owner.prior import check_prior
 
@@ -215,7 +222,7 @@ def _rehearsal(config: str, rows: int, seed: int) -> Iterator[tuple[Session, str
     with tempfile.TemporaryDirectory() as name:
         folder, person = Path(name), read.options.get("person")
         made = folder / "made-up.csv"
-        write_rows(made, read.domain, rows, seed, person, read.options.get("rows_per_person", 1))
+        _write_rows(made, read.domain, rows, seed, person, read.options.get("rows_per_person", 1))
         options = {**read.options, "anchor": folder / "anchor.sqlite"}
         with waiting("Making up rows, and buying what the answers start from"):
             budget = left_after_discovery(read.budget, read.ledger, read.options.get("anchor"))
@@ -224,3 +231,73 @@ def _rehearsal(config: str, rows: int, seed: int) -> Iterator[tuple[Session, str
         with session:
             base = session.start()
             yield session, (str(base) if base.what else "")
+
+
+def _write_rows(path: Path, domain: Domain, rows: int, seed: int, person: str | None, rows_per_person: int) -> None:
+    """Write made-up rows with the columns that the domain is read from, and the person's.
+
+    Nobody's data: drawn at random from what is public.
+    """
+    import csv
+
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    columns = {name: _column(attribute, rows, rng) for name, attribute in domain.items() if attribute.part is None}
+    for name in _sources(domain):
+        if name not in columns:
+            columns[name] = _times(dt.date(2020, 1, 1), dt.date(2023, 12, 31), rows, rng)
+        else:  # the day is that of the declared date; its hour is made up
+            hours = rng.integers(0, 24, rows)
+            days = columns[name] if _may_miss(domain, name) else _filled(columns[name])
+            columns[name] = [f"{day} {hour:02d}:00:00" if day else day for day, hour in zip(days, hours, strict=True)]
+    if person is not None:
+        columns[person] = [str(i // rows_per_person) for i in range(rows)]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def _sources(domain: Domain) -> Iterator[str]:
+    """The columns of times of which parts are declared; spelled like the attribute where there is one of that name."""
+    declared = {name.lower(): name for name in domain}
+    wanted = {attribute.of for attribute in (domain[name] for name in domain) if attribute.of is not None}
+    yield from dict.fromkeys(declared.get(of.lower(), of) for of in sorted(wanted))
+
+
+def _may_miss(domain: Domain, column: str) -> bool:
+    """Whether all parts of a column of times have a label for rows without a value: else no such row is made up."""
+    parts = (domain[name] for name in domain if (domain[name].of or "").lower() == column.lower())
+    return all(part.missing is not None for part in parts)
+
+
+def _filled(values: list[str]) -> list[str]:
+    some = next(filter(None, values), "2020-01-01")
+    return [value or some for value in values]
+
+
+def _column(attribute: Attribute, rows: int, rng: np.random.Generator) -> list[str]:
+    """Values of one attribute; each has a share of its own. What lies outside an ordered one is not made up."""
+    import numpy as np
+
+    from tacit.model.values import Listed
+
+    places = [i for i in range(attribute.size) if i != attribute.other_index or isinstance(attribute.values, Listed)]
+    shares = rng.dirichlet(np.full(len(places), TILT)) if len(places) <= 10_000 else None
+    drawn = rng.choice(len(places), rows, p=shares)
+    written = {i: _written(attribute.typical(places[i])) for i in np.unique(drawn).tolist()}
+    return [written[i] for i in drawn.tolist()]
+
+
+def _written(value: Value | None) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _times(first: dt.date, last: dt.date, rows: int, rng: np.random.Generator) -> list[str]:
+    days, hours = rng.integers(first.toordinal(), last.toordinal() + 1, rows), rng.integers(0, 24, rows)
+    return [
+        f"{dt.date.fromordinal(day)} {hour:02d}:00:00" for day, hour in zip(days.tolist(), hours.tolist(), strict=True)
+    ]
