@@ -31,6 +31,9 @@ CONFIG = configuration("sex", "age", "smoker", epsilon=8.0, mechanism="direct", 
 )
 ROWS = 3000
 F = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
+M = "SELECT COUNT(*) FROM data WHERE sex = 'M'"
+MECHANISM = 'mechanism = "direct"'
+CONTINUES = f'{MECHANISM}\ncontinues = "people.tacit"'
 
 
 @pytest.fixture
@@ -183,16 +186,53 @@ def test_a_ledger_that_is_gone_is_missed_by_who_only_looks(folder: Path, words: 
     refused(tacit(*words), "has answered questions and is gone")
 
 
+@pytest.mark.parametrize("words", LOOKS, ids=" ".join)
+def test_who_only_looks_closes_no_ledger_that_a_new_one_continues(folder: Path, words: list[str]) -> None:
+    tacit("ask", F)
+    (folder / "tacit.toml").write_text(CONFIG.replace("people.tacit", "next.tacit").replace(MECHANISM, CONTINUES))
+    refused(tacit(*words), "making it closes people.tacit for good")
+    assert not list(folder.glob("next.tacit*"))
+    (folder / "tacit.toml").write_text(CONFIG)
+    assert tacit("ask", M).exit_code == 0  # it is as open as it was
+
+
+@pytest.mark.parametrize("words", [LOOKS[0], LOOKS[2], ["status", "--block", "F"]], ids=" ".join)
+def test_who_only_looks_makes_no_series(folder: Path, words: list[str]) -> None:
+    (folder / "tacit.toml").write_text(CONFIG + '[blocks]\ncolumn = "sex"\n')
+    before = sorted(folder.iterdir())
+    refused(tacit(*words), "has no block yet: `tacit append` adds the first")
+    assert sorted(folder.iterdir()) == before
+
+
+def test_who_only_looks_makes_nothing_behind_a_link_or_after_a_ledger_without_answers(folder: Path) -> None:
+    (folder / "people.tacit").symlink_to(folder / "elsewhere.tacit")
+    assert tacit("status").exit_code == 0
+    assert not (folder / "elsewhere.tacit").exists()
+    (folder / "people.tacit").unlink()
+    read_config(folder / "tacit.toml").open().close()
+    for file in folder.glob("people.tacit*"):
+        file.unlink()
+    before = sorted(folder.iterdir())
+    assert tacit("status").exit_code == 0
+    assert sorted(folder.iterdir()) == before
+
+
 def test_who_only_looks_can_buy_nothing(folder: Path) -> None:
     with opened(Options(str(folder / "tacit.toml")), looking=True) as session, pytest.raises(WouldSpend):
         session.ask(F)
 
 
-def test_a_dry_run_with_an_encoded_copy_uses_the_one_of_the_ledger(folder: Path) -> None:
-    (folder / "tacit.toml").write_text(CONFIG.replace('"people.csv"', '"people.csv"\nheld = "engine"'))
+def test_who_only_looks_makes_no_encoded_copy_and_uses_one_that_is_there(folder: Path) -> None:
+    """A copy is of the domain as it was: one that a look had made stood in the way of other bins."""
+    held = CONFIG.replace('"people.csv"', '"people.csv"\nheld = "engine"')
+    (folder / "tacit.toml").write_text(held)
+    before, copy = sorted(folder.iterdir()), folder / "people.tacit.codes"
     assert tacit("ask", "--dry-run", F).exit_code == 0
-    copy = folder / "people.tacit.codes"
+    assert sorted(folder.iterdir()) == before
+    (folder / "tacit.toml").write_text(held.replace("width = 10", "width = 20"))
+    assert tacit("encode").exit_code == 0
     made = copy.stat().st_mtime_ns
+    assert tacit("ask", "--dry-run", F).exit_code == 0
     assert tacit("ask", F).exit_code == 0
     assert copy.stat().st_mtime_ns == made
     assert not tacit("forget").exit_code

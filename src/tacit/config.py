@@ -135,6 +135,17 @@ class Config:
             **{**self.options, **more},
         )
 
+    @property
+    def is_new(self) -> bool:
+        """Whether there is no ledger yet, and none that the anchor remembers: opening it would make one."""
+        from tacit.store.anchor import Anchor, lost_at
+
+        place = Path(os.path.realpath(self.ledger))
+        if any(os.path.lexists(name) for name in (place, f"{place}-wal")) or not place.parent.is_dir():
+            return False
+        with closing(Anchor(self.options.get("anchor"))) as anchor:
+            return not (anchor.is_there and lost_at(anchor, place) is not None)
+
     @contextmanager
     def unbound(self) -> Iterator[Config]:
         """For who only looks: where there is no ledger yet, the same with one that is thrown away afterwards.
@@ -144,22 +155,29 @@ class Config:
         """
         from tempfile import TemporaryDirectory
 
-        from tacit.store.anchor import Anchor
-
-        place, options = Path(os.path.realpath(self.ledger)), self.options
-        there = any(os.path.lexists(name) for name in (self.ledger, place, f"{place}-wal"))
-        new = not there and place.parent.is_dir() and "continues" not in options and self.blocks is None
-        with closing(Anchor(options.get("anchor"))) as anchor:
-            lost = anchor.is_there and anchor.at(place) is not None
-        if lost or not new:
+        if not self.is_new or self.blocks is not None:
             yield self
             return
-        # An encoded copy of the table stays where it is: making another one may take long.
-        copy = self.rows().place
-        kept = {} if copy is None else {"copy": copy}
+        options = self.options
+        if "continues" in options:
+            before = Path(options["continues"]).name
+            raise LedgerError(
+                f"{self.ledger.name} is not made yet, and making it closes {before} for good: `tacit start`, or the "
+                f"first question without --dry-run, does that. `tacit status` of {before} says what is left."
+            )
+        # An encoded copy that is there is looked at: making another one may take long. One that is not is thrown away
+        # too, since it is of the domain as it is now.
+        rows = self.rows()
+        copied, kept = rows.place, rows.copied
+        others = {name: value for name, value in options.items() if name != "copy"}
         with TemporaryDirectory(prefix="tacit-") as folder:
-            here = {"anchor": Path(folder) / "anchors.sqlite", **kept}
-            yield replace(self, ledger=Path(folder) / place.name, options={**options, **here})
+            here = {"anchor": Path(folder) / "anchors.sqlite", **({"copy": copied} if kept else {})}
+            trial = replace(self, ledger=Path(folder) / self.ledger.name, options={**others, **here})
+            try:
+                yield trial
+            finally:
+                if copied is not None and not kept:
+                    trial.rows().forget()
 
     def check_one_table(self) -> None:
         """Refuse a series of blocks where one table is wanted."""

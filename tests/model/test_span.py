@@ -191,3 +191,21 @@ def test_where_the_truth_is_null_no_number_is_shown_as_it() -> None:
     assert np.isnan(found.value[0])
     known = first_known(found, Spans.none(1))
     assert np.isnan(known.value[0])
+
+
+def test_a_value_too_large_for_a_number_is_null_and_nothing_is_known_of_it() -> None:
+    """It was infinite, which JSON cannot say: the question was paid, and no answer came."""
+    given_ = relation([around(np.array([800.0] * ROWS), np.array([1.0] * ROWS), *ANY)] * COLUMNS)
+    large = Operation("exp", (Given(0),))
+    below = Operation("-", (Operation("exp", (Constant(1.0),)), large))
+    for node in (large, below, Operation("*", (large, Constant(0.0))), Operation("power", (large,), 2)):
+        found = evaluate(node, given_)
+        assert isinstance(found, Spans)
+        assert np.isnan(found.value).all()
+        assert not found.bounded.any()
+        assert not found.gone.any()  # the truth is a number
+    # A value that is a number, with ends that are none, has no bar.
+    nearly = evaluate(Operation("exp", (Operation("-", (Given(0), Constant(91.0))),)), given_)
+    assert isinstance(nearly, Spans)
+    assert np.isfinite(nearly.value).all()
+    assert np.isinf(nearly.error).all()

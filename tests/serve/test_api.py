@@ -75,6 +75,14 @@ def refused(response: Any, status: int, code: str) -> str:
     return str(error["message"])
 
 
+def test_a_value_too_large_for_a_number_is_null(served: Served) -> None:
+    """It was paid, and the answer was an error of the server: JSON has no infinite number."""
+    large = served.ask(f"SELECT EXP(COUNT(*) * 1000) {WOMEN.removeprefix('SELECT COUNT(*) ')}")
+    assert (large["value"], large["error"]) == (None, None)
+    grouped = served.ask("SELECT sex, EXP(COUNT(*) * 1000), COUNT(*) FROM data GROUP BY sex")
+    assert [row[1] for row in grouped["rows"]] == [None] * len(grouped["rows"])
+
+
 def test_the_same_answer_by_every_way_in_and_one_charge(served: Served) -> None:
     by_ana, by_bob = served.ask(WOMEN), served.ask({"count": {"sex": "F"}}, "bob")
     with read_config(served.folder / "people.toml").open() as session:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tacit.cli.show import advance, move, say, waiting
-from tacit.errors import ConfigError, NotStarted
+from tacit.errors import ConfigError, LedgerError, NotStarted
 
 if TYPE_CHECKING:
     from tacit.blocks.series import Series
@@ -171,7 +171,7 @@ def opened(options: Options, *, without_data: bool = False, looking: bool = Fals
 
         config = read_config(options.config)
         if options.block is not None:
-            with config.series(accept_rollback=options.accept_rollback, progress=advance) as blocks:
+            with _series(config, options, looking=looking) as blocks:
                 may_spend()
                 yield blocks.block(options.block)
             return
@@ -210,6 +210,13 @@ def _read_table(config: Config, options: Options) -> Session:
         return config.open(accept_rollback=options.accept_rollback, loading=share, progress=advance, **more)
 
 
+def _series(config: Config, options: Options, *, looking: bool) -> Series:
+    """The configured series of blocks. Who only looks makes none."""
+    if looking and config.is_new:
+        raise LedgerError(f"{config.ledger.name} has no block yet: `tacit append` adds the first, and makes the series.")
+    return config.series(accept_rollback=options.accept_rollback, progress=advance)
+
+
 @contextmanager
 def asked(options: Options, *, looking: bool = False) -> Iterator[Opened]:
     """The same for who asks: a series of blocks, where the configuration has one and no block of it is named."""
@@ -221,7 +228,7 @@ def asked(options: Options, *, looking: bool = False) -> Iterator[Opened]:
         with reached(options, looking=looking) as session:
             yield session
         return
-    with config.series(accept_rollback=options.accept_rollback, progress=advance) as blocks:
+    with _series(config, options, looking=looking) as blocks:
         may_spend()
         if options.start:
             blocks.start()

@@ -224,7 +224,7 @@ def _show_blocks(options: Options) -> None:
     """The status of a series: every block, and what is spent of its budget."""
     from tacit.blocks.series import Series
 
-    with asked(options) as blocks:
+    with asked(options, looking=True) as blocks:
         assert isinstance(blocks, Series)
         status = blocks.status()
         each, groups = ([one.to_dict() for one in some] for some in (status.blocks, status.groups))

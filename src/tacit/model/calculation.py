@@ -185,7 +185,8 @@ def evaluate(node: Outer, given: Relation) -> Values:
         case End():
             return Spans.known(_end(node, given))
     with np.errstate(all="ignore"):
-        return OPERATIONS[node.name][3](node, [evaluate(one, given) for one in node.of])
+        found = OPERATIONS[node.name][3](node, [evaluate(one, given) for one in node.of])
+    return span.countable(found) if isinstance(found, Spans) else found
 
 
 def _member(query: Query, given: Relation) -> span.Bools:

@@ -140,6 +140,12 @@ def of_numbers(*columns: Spans, found: Spans) -> Spans:
     return _null(np.any([column.gone for column in columns], axis=0), found)
 
 
+def countable(found: Spans) -> Spans:
+    """The result; NULL, with nothing known of the truth, where it is too large for a number of the machine."""
+    beyond = np.isinf(found.value)
+    return _unless(~beyond, found._replace(value=np.where(beyond, np.nan, found.value))) if beyond.any() else found
+
+
 def plus(a: Spans, b: Spans) -> Spans:
     ends = _added(a.low, b.low, -np.inf), _added(a.high, b.high, np.inf)
     return _unless(a.bounded & b.bounded, Spans(a.value + b.value, *ends))

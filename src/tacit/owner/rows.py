@@ -98,6 +98,12 @@ class Rows:
         source = open_source(self.data, self.table)
         return self.copy_in(source).place if self._way(source, None) == "engine" else None
 
+    @property
+    def copied(self) -> bool:
+        """Whether that copy is there."""
+        source = open_source(self.data, self.table)
+        return self._way(source, None) == "engine" and self.copy_in(source).exists
+
     def copy_in(self, source: Source) -> Copy:
         """The copy of the table in `source`, whether it is there or not."""
         ledger = str(self.ledger.absolute())

@@ -57,7 +57,9 @@ class _Sources(NamedTuple):
 
 
 _BINS = "a quantile is the middle of its bin; its bar goes to the ends of the bins that could hold it"
-_UNKNOWN = "where what is divided by may be 0, or too many bars are used at once, nothing is guaranteed"
+_UNKNOWN = (
+    "where what is divided by may be 0, a value is too large, or too many bars are used at once, nothing is guaranteed"
+)
 
 
 def answer(derived: Derived, needs: Sequence[Need], found: Found, setting: Setting, single: Single) -> Answer | Listing:

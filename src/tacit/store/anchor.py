@@ -273,7 +273,7 @@ class Identity:
         return last.spent - sum(atoms for seq, atoms in rows.open_by(db, last.seq).items() if rows.ends(db, seq))
 
     def _replaced(self, anchor: Anchor) -> str | None:
-        other = _lost_at(anchor, self.path)
+        other = lost_at(anchor, self.path)
         return other if other != self.id else None
 
 
@@ -285,7 +285,7 @@ def make_log(path: Path, terms: Binding, anchor: Anchor, *, accept_rollback: boo
     """
     if Path(f"{path}-wal").exists() and not path.exists():  # SQLite would play it into the new file
         raise LedgerError(f"{path.name} is gone, but its log {path.name}-wal is still there: restore or remove both.")
-    if not accept_rollback and _lost_at(anchor, path):
+    if not accept_rollback and lost_at(anchor, path):
         raise refusal(_lost_here(path))
     secret = secrets.token_bytes(32)
     meta = {"format": FORMAT, "id": secrets.token_hex(16), "secret": secret.hex(), "anchor": anchor.id}
@@ -316,7 +316,7 @@ def _overrides(db: Any) -> list[Override]:
     return found
 
 
-def _lost_at(anchor: Anchor, path: Path) -> str | None:
+def lost_at(anchor: Anchor, path: Path) -> str | None:
     """The id of a log that was at `path` and has lines."""
     other = anchor.at(path)
     known = None if other is None else anchor.newest(other)
