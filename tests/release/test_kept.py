@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.owner.shelf import MOST, Shelf
 from tacit.release import iterative, warm_start
 from tacit.release.hypothesis import fit_mixture
 from tacit.release.warm_start import packed, unpacked
+from tacit.shelf import MOST, Cache, Shelf
 
 QUESTIONS = [
     "SELECT COUNT(*) FROM data WHERE a = 1 AND b < 5",
@@ -111,7 +111,7 @@ def test_a_folder_that_takes_no_files_is_no_reason_to_fail(folder: Path, monkeyp
     def refuse(*_: object) -> None:
         raise OSError("read-only")
 
-    monkeypatch.setattr("tacit.owner.shelf.os.replace", refuse)
+    monkeypatch.setattr("tacit.shelf.os.replace", refuse)
     assert observed(folder) == observed(folder)
     assert not list(folder.glob("kept.tacit.base*"))
 
@@ -144,3 +144,62 @@ def test_a_shelf_gives_back_what_was_put_there_and_nothing_else(tmp_path: Path) 
     assert Shelf(tmp_path / "l.tacit", b"another").get("base", "m") is None  # sealed by who has no secret
     shelf.put("learned", "n", bytes(MOST + 1))
     assert sorted(one.name for one in tmp_path.iterdir()) == ["l.tacit.base"]
+
+
+def test_a_published_file_is_fitted_once_by_its_reader_and_afresh_by_who_verifies_it(
+    folder: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(folder) as session:
+        session.ask(QUESTIONS[0])
+        tacit.publish(session, folder / "public.tacit")
+    fits: list[int] = []
+    fit_all = warm_start.fit_all
+
+    def counted(*given: object, **more: object) -> object:
+        fits.append(1)
+        return fit_all(*given, **more)  # type: ignore[arg-type]
+
+    for module in (warm_start, iterative):
+        monkeypatch.setattr(module, "fit_all", counted)
+
+    def read() -> tuple[int, list[bytes]]:
+        fits.clear()
+        with tacit.read(folder / "public.tacit") as reading:
+            found = [one.tobytes() for one in reading.arrays()]
+        return len(fits), found
+
+    (first, arrays), kept = read(), own_state / "read"
+    assert first
+    assert read() == (0, arrays)
+    tacit.verify(folder / "public.tacit")
+    assert fits  # it takes nobody's word
+    for file in kept.iterdir():
+        file.write_bytes(file.read_bytes()[:-1] + b"?")
+    assert read() == (first, arrays)
+    # Entries may be the same and the file another, which says something else about them: nothing of one is the other's.
+    (one,) = (file for file in kept.iterdir() if file.suffix == ".base")
+    name = one.read_bytes().split(b"\n")[1].decode()
+    assert Cache(one.stem).get("base", name) is not None
+    one.rename(kept / f"{'0' * 64}.base")
+    assert Cache("0" * 64).get("base", name) is None
+
+
+def test_a_readers_cache_is_small_and_no_reason_to_fail(
+    tmp_path: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(25):
+        Cache(f"{i:064}").put("base", "n", b"content")
+    assert len(list((own_state / "read").iterdir())) == 20
+    assert Cache(f"{24:064}").get("base", "n") == b"content"
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TACIT_STATE", str(tmp_path / "file"))  # where no folder can be made
+    Cache("one").put("base", "n", b"content")
+    assert Cache("one").get("base", "n") is None
+    monkeypatch.delenv("TACIT_STATE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    Cache("one").put("base", "n", b"content")
+    assert (tmp_path / "tacit" / "one.base").stat().st_mode & 0o777 == 0o600
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+    Cache("one").put("base", "n", b"content")
+    assert Cache("one").get("base", "n") is None

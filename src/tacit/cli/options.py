@@ -213,7 +213,9 @@ def _read_table(config: Config, options: Options) -> Session:
 def _series(config: Config, options: Options, *, looking: bool) -> Series:
     """The configured series of blocks. Who only looks makes none."""
     if looking and config.is_new:
-        raise LedgerError(f"{config.ledger.name} has no block yet: `tacit append` adds the first, and makes the series.")
+        raise LedgerError(
+            f"{config.ledger.name} has no block yet: `tacit append` adds the first, and makes the series."
+        )
     return config.series(accept_rollback=options.accept_rollback, progress=advance)
 
 

@@ -20,12 +20,12 @@ from tacit.owner.continuation import Before, take_over
 from tacit.owner.manifest import check_listed
 from tacit.owner.prior import check_prior, read_prior
 from tacit.owner.rows import Rows
-from tacit.owner.shelf import Shelf
 from tacit.owner.terms import MadeWith, made_with, written
 from tacit.release.mechanisms import MECHANISMS, Choice, check_names
 from tacit.release.public import Public
 from tacit.release.settings import Common, checked
 from tacit.session import Session
+from tacit.shelf import Shelf
 from tacit.store.anchor import Anchor, Binding, OtherTerms
 from tacit.trusted.copy import AnyRecords
 from tacit.trusted.curator import Curator

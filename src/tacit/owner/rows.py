@@ -15,7 +15,7 @@ from tacit.errors import ConfigError, DataError, LedgerError
 from tacit.load import Progress, Source, address, is_address, open_source
 from tacit.load.copies import Copy
 from tacit.model.domain import Domain
-from tacit.owner.shelf import Shelf
+from tacit.shelf import Shelf
 from tacit.trusted.cells import encode, read_records
 from tacit.trusted.copy import AnyRecords, Counted
 

@@ -28,11 +28,11 @@ from tacit.model.entry import decisions
 from tacit.model.request import Declared
 from tacit.model.status import Extension
 from tacit.owner.manifest import SERIES
-from tacit.owner.shelf import Shelf
 from tacit.release.mechanisms import MECHANISMS, Choice
 from tacit.release.public import Public
 from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
+from tacit.shelf import Shelf
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Step
 from tacit.store.log import Log, made_of

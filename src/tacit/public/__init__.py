@@ -28,8 +28,9 @@ from tacit.public import file
 from tacit.public.check import check
 from tacit.public.file import ChosenMechanism, Contents, Header
 from tacit.public.lines import PublishedLines, heads_of
-from tacit.release.public import Public
+from tacit.release.public import Kept, Public
 from tacit.session import Session, no_collection
+from tacit.shelf import Cache
 from tacit.store.chain import LIMITS, Line, Mark, mark
 from tacit.whole_file import write_whole
 
@@ -88,7 +89,8 @@ def read(path: str | Path, *, unlimited: bool = False) -> Session:
 
     >>> tacit.read("survey.tacit.jsonl").ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")   # doctest: +SKIP
     """
-    return opened(sound(Path(path), unlimited=unlimited))
+    found = sound(Path(path), unlimited=unlimited)
+    return opened(found, Cache(found.digest))
 
 
 def sound(path: Path, *, unlimited: bool = False) -> Contents:
@@ -99,11 +101,15 @@ def sound(path: Path, *, unlimited: bool = False) -> Contents:
     return found
 
 
-def opened(found: Contents) -> Session:
-    """A session over lines that were checked. Whatever would have to be bought is refused: there is no curator."""
+def opened(found: Contents, kept: Kept | None = None) -> Session:
+    """A session over lines that were checked. Whatever would have to be bought is refused: there is no curator.
+
+    kept: where a hypothesis that was derived from this file before is read back; without it, it is derived afresh.
+    """
     terms = found.header
     declared = Declared(found.domain, terms.rows, terms.rows_per_person, terms.total)
-    public = Public(Transcript(terms.origin, found.lines), declared, prior=terms.prior, aside=terms.aside or 0.0)
+    lines, aside = Transcript(terms.origin, found.lines), terms.aside or 0.0
+    public = Public(lines, declared, prior=terms.prior, aside=aside, shelf=kept)
     mechanism = found.choice.build(public, None, terms.confidence)
     return Session(public, None, None, terms.budget, found.choice, mechanism, terms.confidence, start=True)
 

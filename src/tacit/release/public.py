@@ -51,7 +51,7 @@ class Unchecked:
 
 
 class Kept(Protocol):
-    """A place for what takes long to work out again; nothing rests on what it gives back: see `tacit.owner.shelf`."""
+    """A place for what takes long to work out again; nothing rests on what it gives back: see `tacit.shelf`."""
 
     def get(self, kind: str, name: str) -> bytes | None: ...
     def put(self, kind: str, name: str, content: bytes) -> None: ...
