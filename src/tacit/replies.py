@@ -85,6 +85,10 @@ class AnswerLine(Struct, kw_only=True):
         UNSET
     )
     interval: Annotated[list[Any], Meta(min_length=2, max_length=2)] | UnsetType | None = UNSET
+    beyond: (
+        Annotated[Number, Meta(description="How far the bins of values move it at most, which the bar leaves out.")]
+        | UnsetType
+    ) = UNSET
     shape: Annotated[list[int], Meta(description="How many values each attribute of a table has.")] | UnsetType = UNSET
     along: Annotated[str, Meta(description="The attribute whose values follow one another.")] | UnsetType = UNSET
     own: (

@@ -347,6 +347,11 @@ def test_all_bars_are_behind_a_word_and_what_says_nothing_is_grey(site: Site) ->
     shown = panel(ask, one, session)
     assert (shown["error"], shown["bars"]) == ("30", ["± 45 (95%, for all free answers at once)"])
     assert shown["said"] == "The truth lies between 10 and 70 (95%, for this answer)."
+    # Of a mean by the middles of bins no more is said than that: its values may lie anywhere in them.
+    binned = panel(ask, replace(one, facts=facts.within(2), beyond=20.0), session)
+    assert binned["says"] == "rough"
+    assert binned["said"].startswith("With each value at the middle of its bin, it lies between 38 and 42")
+    assert binned["said"].endswith("The values themselves may move it by up to 20 more.")
     for width, word, colour in ((2, "sharp", "0"), (30, "rough", "0"), (70, "nothing", str(GREY))):
         told = panel(ask, replace(one, facts=facts.within(width)), session)
         assert told["says"] == word

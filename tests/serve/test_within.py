@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from serving import Serve
+from serving import WHO, Serve
 from starlette.testclient import TestClient
 
 from tacit.serve.app import make_app
@@ -67,3 +67,20 @@ def test_the_page_offers_sharper_answers_at_their_price(serve: Serve) -> None:
     reader.post("/login", data={"key": served.keys["rea"]}, headers={"origin": BASE})
     shown = reader.post("/data/people/ask", data=asked, headers={"origin": BASE}).text
     assert 'name="within"' not in shown
+
+
+def test_the_page_offers_nothing_that_a_quota_forbids(serve: Serve) -> None:
+    served = serve(questions=20)
+    shown = dict[str, str]()
+    for who in ("ana", "mia"):
+        client = TestClient(make_app(served.state, pages=routes()), base_url=BASE)
+        client.post("/login", data={"key": served.keys[who]}, headers={"origin": BASE})
+        asked = {"way": "sql", "sql": WOMEN, "do": "ask"}
+        shown[who] = client.post("/data/people/ask", data=asked, headers={"origin": BASE}).text
+    prices = {
+        who: [float(one) for one in re.findall(r"for ([\d.]+) % of the budget<", text)] for who, text in shown.items()
+    }
+    quota = WHO["mia"][1]
+    assert quota is not None
+    assert max(prices["ana"]) > 100 * quota
+    assert all(price <= 100 * quota for price in prices["mia"])

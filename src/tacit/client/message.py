@@ -61,7 +61,8 @@ def read_answer(line: AnswerLine, *, again: bool = False) -> Answers:
         return _curve(line, line.ends, facts)
     if line.columns is not UNSET:
         return _table(line, line.columns, facts)
-    return Answer(line.question, _number(line.value), facts, _limits(_there(line.limits)))
+    beyond = 0.0 if isinstance(line.beyond, UnsetType) else float(line.beyond)
+    return Answer(line.question, _number(line.value), facts, _limits(_there(line.limits)), beyond)
 
 
 def _facts(line: AnswerLine, *, again: bool) -> Facts:

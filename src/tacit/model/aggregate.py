@@ -162,7 +162,8 @@ class Sum:
         nothing = f"no row that meets the condition has a value of {self.name} other than 0."
         least, most = min([0.0, *factors]), max([0.0, *factors])  # what a row can add
         ends = lambda rows: (rows * least, rows * most)  # noqa: E731
-        return Formula(tuple(parts), added, said, constant=nothing, limits=ends)
+        beyond = lambda rows: rows * middles.rounding  # noqa: E731
+        return Formula(tuple(parts), added, said, constant=nothing, limits=ends, beyond=beyond)
 
     def words(self, domain: Domain) -> str:
         return f"the sum of {self.name}{rows_where(self.where, domain)}"
@@ -217,7 +218,8 @@ class Mean:
 
         below = np.where(middles.inside, 1 - middles.places, 0.0) if by_rest else middles.inside
         parts = (top, middles.weighed(below))
-        return Formula(parts, mean, middles.note(), _MAY_BE_ZERO, limits=lambda _: (low, low + span))
+        ends = lambda _: (low, low + span)  # noqa: E731
+        return Formula(parts, mean, middles.note(), _MAY_BE_ZERO, limits=ends, beyond=lambda _: middles.rounding)
 
     def words(self, domain: Domain) -> str:
         return f"the mean of {self.name}{rows_where(self.where, domain)}"

@@ -101,13 +101,15 @@ class Answer(Answered):
 
     `bars` has every error bar that is proved, and says what each is about: this noise, this answer, or a share of many
     questions like it, of which this one was drawn. `error` is the width of the first, which is the narrowest. See
-    `Facts` and docs/understand/guarantees.md.
+    `Facts` and docs/understand/guarantees.md. The truth is that of the declared bins: where their middles stand for
+    what lies in them, a mean or a sum of the values themselves may be `beyond` that by so much more.
     """
 
     question: str
     value: float
     facts: Facts
     limits: Limits = ANY
+    beyond: float = 0.0
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -117,15 +119,17 @@ class Answer(Answered):
     @property
     def says(self) -> Says:
         """Whether the answer says anything: "sharp", "rough" or "nothing" (see `says`)."""
-        return says(self.value, self.error, self.limits)
+        return says(self.value, self.error, self.limits, self.beyond)
 
     def _values(self) -> dict[str, Any]:
         error = self.facts.width
         found = _interval(self.value, error, self.limits)
         interval = None if found is None else list(found)
-        word = says(self.value, error, self.limits)
+        word = says(self.value, error, self.limits, self.beyond)
+        beyond = {"beyond": self.beyond} if self.beyond else {}
         value = None if self.value != self.value else self.value  # there is none where something is divided by 0
-        return {"value": value, "error": error, "interval": interval, "limits": ends(self.limits), "says": word}
+        told = {"value": value, "error": error, "interval": interval, "limits": ends(self.limits), "says": word}
+        return told | beyond
 
     def frame(self) -> Frame:
         """One row: the question, its value and error, and what else the answer says of itself."""
@@ -196,18 +200,18 @@ def number(value: float, decimals_from: float = 1) -> str:
     return f"{value:,.2f}" if abs(value) >= decimals_from else f"{value:.4g}"
 
 
-def says(value: float, error: float | None, limits: Limits) -> Says:
+def says(value: float, error: float | None, limits: Limits, beyond: float = 0.0) -> Says:
     """What a value with its bar says.
 
     "nothing" without a bar, or where the interval leaves all that the value could be but a hundredth; "sharp" where the
-    bar is at most a tenth of the value, and of the range that it could be in; else "rough".
+    bar, and what it leaves out, are at most a tenth of the value, and of the range that it could be in; else "rough".
     """
     if error is None:
         return "nothing"
     (low, high), span = within(value, error, limits), limits[1] - limits[0]
     if error and high - low >= ALL * span:
         return "nothing"
-    return "sharp" if error <= SHARP * min(abs(value), span) else "rough"
+    return "sharp" if error + beyond <= SHARP * min(abs(value), span) else "rough"
 
 
 def within(value: float, error: float, limits: Limits) -> tuple[float, float]:

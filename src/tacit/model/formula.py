@@ -73,6 +73,7 @@ class Formula:
     doubt: str = ""  # what is said where nothing is guaranteed
     constant: str = ""
     limits: Callable[[int], tuple[float, float]] = lambda _: (-math.inf, math.inf)  # of the value, for a number of rows
+    beyond: Callable[[int], float] = lambda _: 0.0  # how far bins move it at most, which its bar leaves out
 
 
 @dataclass(frozen=True, eq=False)

@@ -158,8 +158,10 @@ def _combined(ask: Ask, found: Found, setting: Setting, text: str) -> Answers:
             return _selected(ask, found, setting)
         case Derived():
             return _worked_out(ask, found, setting)
-    values = composition.figures(ask, (), found, setting)
-    return Answer(text, values.figures[0].value, values.facts, ask.formula.limits(setting.rows))
+    values, formula = composition.figures(ask, (), found, setting), ask.formula
+    return Answer(
+        text, values.figures[0].value, values.facts, formula.limits(setting.rows), formula.beyond(setting.rows)
+    )
 
 
 # -- single numbers and tables ----------------------------------------------------------------------------------------

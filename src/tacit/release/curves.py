@@ -191,4 +191,4 @@ def mean(text: str, ask: Mean, released: Released, setting: Setting) -> Answer:
     made = released.ranges.mean()
     note = f"values taken for the middle of their bin; off by at most {made.rounding:g} more" if made.rounding else ""
     facts = replace(released.facts, note=joined((released.facts.note, note))).within(made.error)
-    return Answer(text, made.value, facts, ask.formula.limits(setting.rows))
+    return Answer(text, made.value, facts, ask.formula.limits(setting.rows), made.rounding)

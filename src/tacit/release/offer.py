@@ -62,7 +62,8 @@ def of_warm_start(
     if certify.atoms:
         one, at_once = start.bars(warm, certify, confidence)
         # Both parts of a mean are within about that bar, so the mean is off by it over its rows: see `formula.share`.
-        mean = f" (a mean among 1,000 rows: ± {min(100.0, one / 10):.0f} % of its attribute's span)"
+        among = min(1000, public.rows)
+        mean = f" (a mean among {among:,} rows: ± {min(100.0, 100 * one / among):.0f} % of its attribute's span)"
         numbers = any(ramps(domain, name)[MEANS] for name in domain.names)  # a date has no mean
         about = f"{sure} of questions with a few conditions{mean * numbers}", f"all of these at once ({sure})"
     else:

@@ -199,6 +199,11 @@ def _said(answer: Answers) -> str:
     if answer.interval is None:
         return "Nothing is promised about it."
     low, high = answer.interval
+    if answer.beyond:
+        middles = (
+            f"With each value at the middle of its bin, it lies between {number(low)} and {number(high)} ({sure})."
+        )
+        return f"{middles} The values themselves may move it by up to {number(answer.beyond)} more."
     return f"The truth lies between {number(low)} and {number(high)} ({sure})." if answer.error else "It is exact."
 
 

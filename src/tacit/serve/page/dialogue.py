@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from tacit.model.answer import sure_words
 from tacit.model.ask import Quantile
-from tacit.model.budget import percent_of
+from tacit.model.budget import Loss, percent_of
 from tacit.model.table import Answers
 from tacit.serve.api import about_all, answers, shown
 from tacit.serve.endpoint import Call
@@ -101,12 +101,16 @@ async def read_question(call: Call, fields: Fields) -> tuple[Forms, str | Json, 
 
 async def _offers(call: Call, parsed: Question, answer: Answers) -> list[tuple[str, str]]:
     """Sharper answers that can be bought: the half width, and the words of the button."""
-    session, found = call.about.session, []
+    session, found, quota = call.about.session, [], call.about.quota(call.asker)
+    most = session.left.atoms
+    if quota is not None:  # what the ledger would refuse is not offered
+        of, used = (Loss.of(*next(iter(amount.items()))).atoms for amount in (quota.of, quota.used))
+        most = min(most, of - used)
     for half in sharper(parsed.ask, answer) if call.asker.may_spend and not call.about.grows else []:
         price = await asyncio.wrap_future(call.about.price(call.asker, replace(parsed, within=half)))
         if price.known:
             found.append((f"{half:g}", f"± {half:,g}, known already and free"))
-        elif price.cost_at_most <= session.left:
+        elif price.cost_at_most.atoms <= most:
             share = percent_of(price.cost_at_most, session.total)
             found.append((f"{half:g}", f"± {half:,g} for {share} of the budget"))
     return found
