@@ -117,14 +117,30 @@ class Branching:
 
     def store(self, query: Query, value: int, noise: Noise, loss: Loss) -> Measured:
         receipt = Receipt(len(self.entries) + 1, "")
-        made = Measured(query.key, query, np.array([value]), 1, noise, self.pay(loss, 1), receipt)
+        made = Measured(
+            key=query.key,
+            question=query,
+            values=np.array([value]),
+            unit=1,
+            noise=noise,
+            cost=self.pay(loss, 1),
+            receipt=receipt,
+        )
         self.entries.append(made)
         return made
 
     def tell(self, said: list[FreeAnswer]) -> list[Told]:
         (one,) = said
         free, receipt = Loss("epsilon", 0), Receipt(len(self.entries) + 1, "")
-        told = Told(one.question.key, one.question, one.value, one.note, one.bars, free, receipt)
+        told = Told(
+            key=one.question.key,
+            question=one.question,
+            value=one.value,
+            note=one.note,
+            bars=one.bars,
+            free=free,
+            receipt=receipt,
+        )
         self.entries.append(told)
         return [told]
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from tacit.exact import rejection
 from tacit.exact.rejection import Cells, draw_gaussian, propose
-from tacit.exact.table import Law, Words
+from tacit.exact.table import DrawWords, Law
 
 mp = mpmath.mp.clone()
 mp.prec = 500
 SLACK = mp.ldexp(1, -300)  # of the reference
-Propose = Callable[[Cells, int, Words, int], NDArray[np.int64]]
+Propose = Callable[[Cells, int, DrawWords, int], NDArray[np.int64]]
 
 SMALL = [(0.7, 0), (0.7, 1), (3.0, 1), (3.0, 2), (20.5, 4), (20.5, 3), (math.pi, 2)]  # scales and shifts
 LARGE = [1024.0, 13_107.3, 1e5, 1e7 / 3, 2.0**30, 2.0**40 - 0.5, 2.0**40]
@@ -101,7 +101,7 @@ class ReadOn(Exception):
     """The bits given do not decide the draw."""
 
 
-def given(bits: tuple[int, ...]) -> Words:
+def given(bits: tuple[int, ...]) -> DrawWords:
     left = iter(bits)
 
     def words(count: int) -> NDArray[np.uint64]:
@@ -141,7 +141,9 @@ def check_law(cells: Cells, width: int, depth: int, patch: pytest.MonkeyPatch, t
     for cell in range(reach):
         asked: list[Law] = []
 
-        def fake(law: Law, count: int, words: Words, width: int, cell: int = cell, asked: list[Law] = asked) -> object:
+        def fake(
+            law: Law, count: int, words: DrawWords, width: int, cell: int = cell, asked: list[Law] = asked
+        ) -> object:
             asked.append(law)
             return np.full(count, cell, dtype=np.int64)
 
@@ -192,19 +194,19 @@ def wide_growth(self: Cells, cell: int, offset: int) -> Fraction:
     return _growth(Cells(self.scale, self.shift + 1), cell, offset)
 
 
-def first_bits_decide(x: Fraction, coin: int, bits: int, words: Words, width: int) -> bool:
+def first_bits_decide(x: Fraction, coin: int, bits: int, words: DrawWords, width: int) -> bool:
     return coin / 2**bits >= -math.expm1(-float(x))
 
 
-def tangent_decides(x: Fraction, coin: int, bits: int, words: Words, width: int) -> bool:
+def tangent_decides(x: Fraction, coin: int, bits: int, words: DrawWords, width: int) -> bool:
     return coin >= x * 2**bits
 
 
-def no_sign(cells: Cells, count: int, words: Words, width: int) -> NDArray[np.int64]:
+def no_sign(cells: Cells, count: int, words: DrawWords, width: int) -> NDArray[np.int64]:
     return np.abs(propose(cells, count, words, width))
 
 
-def two_zeros(cells: Cells, count: int, words: Words, width: int) -> NDArray[np.int64]:
+def two_zeros(cells: Cells, count: int, words: DrawWords, width: int) -> NDArray[np.int64]:
     seen = []
 
     def noted(count: int) -> NDArray[np.uint64]:
@@ -216,7 +218,7 @@ def two_zeros(cells: Cells, count: int, words: Words, width: int) -> NDArray[np.
     return np.zeros(1, dtype=np.int64) if zero else kept
 
 
-def no_coin(cells: Cells, count: int, words: Words, width: int) -> NDArray[np.int64]:
+def no_coin(cells: Cells, count: int, words: DrawWords, width: int) -> NDArray[np.int64]:
     (word,) = words(1).tolist()
     z = int(rejection.draw(cells.law(), 1, words, width)[0] << cells.shift) + (word >> 1) % 2**cells.shift
     return np.array([-z if word & 1 else z] if z or not word & 1 else [], dtype=np.int64)

@@ -299,7 +299,7 @@ def test_planted_private_size_in_the_scale(tmp_path: Path, monkeypatch: pytest.M
     def leaky(self: Curator, *given: Any) -> Any:
         def scaled(*about: Any) -> Noise:
             public = noise_of(*about)
-            return Noise(public.kind, public.scale * (1 + self._records.cells))
+            return Noise(public.kind, public.scale * (1 + len(self._records._counts)))
 
         monkeypatch.setattr(curator_module, "noise_of", scaled)
         return measure(self, *given)

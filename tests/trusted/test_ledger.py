@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -401,6 +402,35 @@ def test_a_failing_disk_withholds_the_answer(
     Failing.armed = None
     assert ledger.find("k") is None
     assert (ledger.spent.atoms, ledger.log.verify()) == (10, 1)
+
+
+@pytest.mark.parametrize("error", ["SQLITE_CANTOPEN", "SQLITE_READONLY_CANTINIT"])
+def test_a_read_only_file_system_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str) -> None:
+    """SQLite says no more than of any other file that it cannot open."""
+    Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path)).close()
+    monkeypatch.setattr(durable, "_connect", Failing)
+    monkeypatch.setattr(Failing, "armed", error)
+    with pytest.raises(LedgerError) as another:
+        Ledger.open(tmp_path / "people.tacit", **terms(tmp_path))
+    assert "read-only" not in str(another.value)
+    flags = list(os.statvfs(tmp_path))
+    flags[8] |= os.ST_RDONLY
+    monkeypatch.setattr(durable.os, "statvfs", lambda path: os.statvfs_result(flags))
+    with pytest.raises(
+        LedgerError, match=r"^people\.tacit cannot be .*: it is on a file system that is mounted read-only"
+    ):
+        Ledger.open(tmp_path / "people.tacit", **terms(tmp_path))
+
+
+def test_a_turn_on_a_read_only_file_system_says_so(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: object, **named: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(durable.io, "FileIO", refuse)
+    with pytest.raises(LedgerError, match=r"\.lock cannot be locked: it is on a file system that is mounted read-only"):
+        ledger.log._file.turn()
 
 
 def test_an_anchor_that_cannot_follow_withholds_the_answer(ledger: Ledger, tmp_path: Path) -> None:

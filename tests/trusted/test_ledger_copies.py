@@ -97,6 +97,18 @@ def test_a_changed_end_is_noticed_when_opening(ledger: Ledger, tmp_path: Path) -
         reopen(tmp_path)
 
 
+def test_a_changed_extension_is_noticed_when_opening(ledger: Ledger, tmp_path: Path) -> None:
+    """It says what may be spent, and lies neither first nor after the line that the anchor knows."""
+    ask(ledger, "before")
+    write(ledger, "extended", atoms=10, spent=10)
+    ask(ledger, "after")
+    ledger.close()
+    reopen(tmp_path).close()
+    raw(tmp_path, "DROP TRIGGER entries_UPDATE", "UPDATE entries SET atoms = 5000 WHERE seq = 3")
+    with pytest.raises(LedgerError, match="entry 3 does not follow"):
+        reopen(tmp_path)
+
+
 @pytest.mark.parametrize("answers", [0, 1])
 def test_a_raised_total_is_noticed(ledger: Ledger, tmp_path: Path, answers: int) -> None:
     for i in range(answers):

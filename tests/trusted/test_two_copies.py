@@ -102,7 +102,7 @@ class Turns:
             self.steps = 0
         return self.running is None and self.plan[0][0] == name
 
-    def wait(self, name: str) -> None:
+    def begin(self, name: str) -> None:
         """Before a step: go on when it is this one's turn, and the other stands before a step of its own."""
         with self.turn:
             self.leave(name)
@@ -149,7 +149,7 @@ class Copies:
 
         def run(name: str) -> None:
             try:
-                turns.wait(name)
+                turns.begin(name)
                 {"a": a, "b": b}[name](curators[name])
                 shown.append(name)
             except TacitError:
@@ -174,7 +174,7 @@ class Copies:
 
 def _stepping(function: Callable[..., Any], turns: Turns) -> Callable[..., Any]:
     def stepped(*args: Any, **more: Any) -> Any:
-        turns.wait(threading.current_thread().name)
+        turns.begin(threading.current_thread().name)
         return function(*args, **more)
 
     return stepped

@@ -1,4 +1,4 @@
-"""OpenDP's exact samplers, for what is short or very wide. Called by `trusted.noise` only."""
+"""OpenDP's exact samplers, for what is short or very wide. Drawn from by `trusted.noise` only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from functools import lru_cache
 from typing import Any
 
 from tacit.model.noise_law import NoiseKind
+
+
+def load() -> None:
+    """Load the samplers, which takes a second or two. Nothing is drawn."""
+    import opendp.measurements  # noqa: F401
 
 
 @lru_cache(maxsize=256)  # construction costs as much as a draw, and the scales in use are few

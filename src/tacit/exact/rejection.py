@@ -23,7 +23,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.exact.table import Law, Words, draw, enclose_exp, system_words
+from tacit.exact.table import DrawWords, Law, draw, enclose_exp, system_words
 from tacit.model.noise_law import Noise
 
 Integers = NDArray[np.int64]
@@ -79,7 +79,7 @@ def draw_gaussian(scale: float, size: int) -> Integers:
     return drawn
 
 
-def propose(cells: Cells, count: int, words: Words = system_words, width: int = _WIDTH) -> Integers:
+def propose(cells: Cells, count: int, words: DrawWords = system_words, width: int = _WIDTH) -> Integers:
     """The draws that are kept of `count` proposals, in their order.
 
     Guarantee: given their number, independent draws of the law, if `words` are uniform over the `width`-bit numbers.
@@ -120,7 +120,7 @@ def _refusal(cells: Cells, cell: Integers, offset: Integers) -> tuple[Floats, Fl
     return x / (1 + x) * (1 - _MARGIN), x * (1 + _MARGIN)
 
 
-def _keeps(x: Fraction, coin: int, bits: int, words: Words, width: int) -> bool:
+def _keeps(x: Fraction, coin: int, bits: int, words: DrawWords, width: int) -> bool:
     """Whether C >= 1 - exp(-x), in whole numbers: coin / 2**bits <= C < (coin + 1) / 2**bits. Reads on if need be."""
     while True:
         low, high = enclose_exp(x, bits)

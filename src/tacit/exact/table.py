@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from tacit.model.noise_law import Noise
 
-Words = Callable[[int], NDArray[np.uint64]]  # as many fresh words as asked for
+DrawWords = Callable[[int], NDArray[np.uint64]]  # as many fresh words as asked for
 
 _WIDTH = 64
 _GUARD = 64  # bits of the weights beyond those of F; with fewer than 10 the sums would never end
@@ -125,7 +125,7 @@ def system_words(count: int) -> NDArray[np.uint64]:
     return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
 
-def draw(law: Law, size: int, words: Words = system_words, width: int = _WIDTH) -> NDArray[np.int64]:
+def draw(law: Law, size: int, words: DrawWords = system_words, width: int = _WIDTH) -> NDArray[np.int64]:
     """`size` independent draws of an index.
 
     Guarantee: exactly the law, if `words` are independent and uniform over the numbers of `width` bits.
@@ -143,7 +143,7 @@ def draw(law: Law, size: int, words: Words = system_words, width: int = _WIDTH) 
     return drawn
 
 
-def _decide(law: Law, u: int, words: Words, width: int) -> int:
+def _decide(law: Law, u: int, words: DrawWords, width: int) -> int:
     """The index for a U whose first word says too little: more words, until it is decided."""
     bits = width
     while True:

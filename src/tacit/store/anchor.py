@@ -20,7 +20,7 @@ from tacit.store import rows
 from tacit.store.chain import Draft, Mark, Override, canonical, digest
 from tacit.store.file import DurableFile, make_folder
 
-FORMAT = "5"
+_FORMAT = "5"
 
 # What a log belongs to, by name. A value may be made from the log's own secret, so that a fingerprint of the data says
 # nothing to somebody who does not hold the log: hashes over all of this are public.
@@ -179,7 +179,7 @@ class Identity:
 
     @classmethod
     def of(cls, path: Path, meta: Mapping[str, str], later: str | None = None) -> Identity:
-        if meta.get("format") != FORMAT:
+        if meta.get("format") != _FORMAT:
             raise LedgerError(f"{path.name} is not a ledger, or one of another version of this program.")
         try:
             terms, secret = dict(json.loads(meta["terms"])), bytes.fromhex(meta["secret"])
@@ -288,7 +288,7 @@ def make_log(path: Path, terms: Binding, anchor: Anchor, *, accept_rollback: boo
     if not accept_rollback and lost_at(anchor, path):
         raise refusal(_lost_here(path))
     secret = secrets.token_bytes(32)
-    meta = {"format": FORMAT, "id": secrets.token_hex(16), "secret": secret.hex(), "anchor": anchor.id}
+    meta = {"format": _FORMAT, "id": secrets.token_hex(16), "secret": secret.hex(), "anchor": anchor.id}
     meta["terms"] = canonical(_spelled(terms, secret))
     statements: list[tuple[str, tuple[object, ...]]] = [(statement, ()) for statement in rows.SCHEMA]
     statements += [("INSERT INTO meta VALUES (?, ?)", item) for item in meta.items()]

@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 from msgspec.json import Encoder, encode
@@ -53,6 +53,34 @@ class Line(Struct, frozen=True, gc=False):
     hash: str
 
 
+class Charged(Protocol):
+    """What the rules read of a line, whether it is a draft or stands in a log."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def atoms(self) -> int: ...
+    @property
+    def intent(self) -> int | None: ...
+
+
+class Sealed(Charged, Protocol):
+    """The fields of a line that stands somewhere, in whatever order it is written: a `Line`, or one of a file."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def key(self) -> str | None: ...
+    @property
+    def spent(self) -> int: ...
+    @property
+    def body(self) -> str: ...
+    @property
+    def time(self) -> str: ...
+    @property
+    def hash(self) -> str: ...
+
+
 class Mark(NamedTuple):
     """A point in a log's history: its newest line, that line's hash, and the running total by then."""
 
@@ -78,7 +106,7 @@ class State(Struct, frozen=True, gc=False):
         return replace(self, **changes)
 
 
-Step = Callable[[State, int, Draft | Line], State]  # from the state, the number of the next line and the line
+Step = Callable[[State, int, Charged], State]  # from the state, the number of the next line and the line
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +153,12 @@ def line_of(row: Sequence[object]) -> Line:
     return Line(*row)  # type: ignore[arg-type]
 
 
-def mark(line: Line) -> Mark:
+def mark(line: Sealed) -> Mark:
     """The point right after a line."""
     return Mark(line.seq, line.hash, line.spent)
 
 
-def chain_hash(previous: str, line: Line) -> str:
+def chain_hash(previous: str, line: Sealed) -> str:
     """The hash that seals a line and, through `previous`, all before it."""
     sealed = (line.seq, line.kind, line.key, line.intent, line.atoms, line.spent, line.body, line.time)
     return _sealed([previous, *sealed])
@@ -142,7 +170,7 @@ def seal(head: Mark, draft: Draft, spent: int, time: str, *, seq: int = 0) -> Li
     return Line(*fields, _sealed([head.hash, *fields]))
 
 
-def chain_hashes(previous: str, lines: Sequence[Line]) -> list[str]:
+def chain_hashes(previous: str, lines: Sequence[Sealed]) -> list[str]:
     """The `chain_hash` of each line after the one before it, whose hash is taken as it stands: all at once."""
     before = [previous, *[line.hash for line in lines]]
     sealed = [
@@ -170,7 +198,7 @@ def _sealed(fields: list[object]) -> str:
     return hashlib.sha256(spelled).hexdigest() if same else digest(fields)
 
 
-def follow(lines: Iterable[Line], at: Mark, state: State, step: Step) -> tuple[Mark, State]:
+def follow(lines: Iterable[Sealed], at: Mark, state: State, step: Step) -> tuple[Mark, State]:
     """Derive a history again from a point that is trusted, and its state there: the point and the state at its end.
 
     Guarantee: when it returns, these are the lines that the last hash was worked out from: whoever changes, removes or
@@ -196,6 +224,6 @@ def follow(lines: Iterable[Line], at: Mark, state: State, step: Step) -> tuple[M
     return at, state
 
 
-def damaged(line: Line) -> LedgerError:
+def damaged(line: Sealed) -> LedgerError:
     """What is said of a line that was changed, or does not belong where it stands."""
     return LedgerError(f"The ledger is damaged: entry {line.seq} does not follow from those before it.")

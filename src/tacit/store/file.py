@@ -11,6 +11,7 @@ again at its next use.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import io
 import os
@@ -50,6 +51,7 @@ _torn: dict[str, Any] = {}  # what the parent was writing: its connection is nev
 
 # What a file that is not as it was written may raise; SQLite's own words about it need not be UTF-8.
 _FAILURES = (sqlite3.Error, OSError, OverflowError, UnicodeDecodeError)
+_READ_ONLY = ": it is on a file system that is mounted read-only, and even looking writes a file beside it"
 _FAULTS = {  # SQLite's error name begins with: what an owner can do about it
     "SQLITE_BUSY": "was held by another process for too long",
     "SQLITE_NOTADB": "is not a file of this program",
@@ -173,7 +175,7 @@ class DurableFile:
             if file is not None:
                 file.close()
             if isinstance(error, OSError):
-                raise LedgerError(f"{self.path.name}.lock cannot be locked.") from None
+                raise LedgerError(f"{self.path.name}.lock cannot be locked{_why(self.path, error)}.") from None
             raise
 
     def has_turn(self) -> bool:
@@ -275,6 +277,8 @@ class DurableFile:
         fault = next((text for start, text in _FAULTS.items() if name.startswith(start)), "cannot be used")
         if isinstance(error, OSError):
             fault = "cannot be read or written"
+        if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")) or isinstance(error, OSError):
+            fault = f"{fault}{_why(self.path, error)}"
         if isinstance(error, UnicodeDecodeError):
             fault = "is damaged"
         if not committing:
@@ -283,6 +287,20 @@ class DurableFile:
         unknown = LedgerError(f"{self.path.name} {fault}. What was being written may or may not count.")
         unknown.nothing_spent = False
         return unknown
+
+
+def is_read_only(path: Path, error: Exception) -> bool:
+    """Whether a file's system is mounted read-only: SQLite's own error is the same as for others."""
+    if isinstance(error, OSError) and error.errno == errno.EROFS:
+        return True
+    with contextlib.suppress(OSError):
+        return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+    return False
+
+
+def _why(path: Path, error: Exception) -> str:
+    """What a refusal says of such a file system."""
+    return _READ_ONLY if is_read_only(path, error) else ""
 
 
 def _checkpoint(db: Any, pragma: str) -> bool:

@@ -146,17 +146,17 @@ def open_by(db: Any, seq: int) -> dict[int, int]:
     An override ends those before it: what they set aside stays spent.
     """
     query = (
-        "SELECT i.seq, i.atoms FROM entries AS i WHERE i.kind = 'intent' AND i.seq <= ?1 AND i.seq >"
-        " (SELECT coalesce(max(v.seq), 0) FROM entries AS v WHERE v.kind = 'override' AND v.seq <= ?1)"
-        " AND NOT EXISTS (SELECT 1 FROM entries AS o WHERE o.intent = i.seq AND o.seq <= ?1)"
+        "SELECT i.seq, i.atoms FROM entries AS i WHERE i.kind = 'intent' AND i.seq <= :seq AND i.seq >"
+        " (SELECT coalesce(max(v.seq), 0) FROM entries AS v WHERE v.kind = 'override' AND v.seq <= :seq)"
+        " AND NOT EXISTS (SELECT 1 FROM entries AS o WHERE o.intent = i.seq AND o.seq <= :seq)"
     )
-    return dict(db.execute(query, (seq,)).fetchall())
+    return dict(db.execute(query, {"seq": seq}).fetchall())
 
 
-def limits_by(db: Any, seq: int = 2**62) -> tuple[int, bool]:
+def limits_by(db: Any, seq: int) -> tuple[int, bool]:
     """The atoms that were added to what may be spent, by the time of line `seq`, and whether the log was closed."""
-    found = db.execute(f"SELECT kind, atoms FROM entries WHERE {_LIMITS} AND seq <= ?", (seq,)).fetchall()
-    return sum(atoms for kind, atoms in found if kind == "extended"), any(kind == "closed" for kind, _ in found)
+    found = [line for line in limits(db) if line.seq <= seq]
+    return sum(line.atoms for line in found if line.kind == "extended"), any(line.kind == "closed" for line in found)
 
 
 def limits(db: Any) -> list[Line]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import AnswerWithheld
+from tacit.exact import opendp
 from tacit.exact.charges import Charge, choice_terms, far_terms, passing_terms
 from tacit.model.budget import Loss
 from tacit.model.entry import (
@@ -48,6 +49,11 @@ class Curator:
     def __init__(self, records: AnyRecords, ledger: Ledger) -> None:
         self._records, self._ledger = records, ledger
         self.declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total, records.counted)
+
+    @staticmethod
+    def load_samplers() -> None:
+        """Load what noise is drawn with before anybody has reserved something and waits for it."""
+        opendp.load()
 
     def measure(
         self,
@@ -148,7 +154,7 @@ class Curator:
         with self._ledger.log.turn():
             found = self._ledger.find(terms.key)
             if found is not None:
-                return found, Loss(terms.cost.measure, 0)
+                return found, Loss.nothing(terms.cost.measure)
             (line,) = paid(
                 self._ledger,
                 terms.cost,

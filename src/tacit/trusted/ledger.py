@@ -72,8 +72,11 @@ class Ledger:
         if aside:
             terms["aside"] = canonical(aside)
         rules = partial(step, total=total.atoms, continues="continues" in binding)
-        given = (terms | dict(binding), anchor, rules, accept_rollback)
-        log = Log.open(Path(path), *given) if make == "never" else Log.create(Path(path), *given, new=make == "new")
+        bound = terms | dict(binding)
+        if make == "never":
+            log = Log.open(Path(path), bound, anchor, rules, accept_rollback)
+        else:
+            log = Log.create(Path(path), bound, anchor, rules, accept_rollback, new=make == "new")
         return cls(log, total, aside)
 
     def reserve(self, loss: Loss, *, purpose: str | GateTerms, private: str | None = None) -> int:

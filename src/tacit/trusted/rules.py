@@ -7,15 +7,15 @@ function over the lines that are there. So there is one place that says what is 
 from __future__ import annotations
 
 from tacit.exact.price import admits
-from tacit.store.chain import Draft, Line, State, Unsound
+from tacit.store.chain import Charged, State, Unsound
 
 # Outcomes that look at the data: each ends an intent. Other lines need none; beside a paid one they may end its intent.
 PAID = ("measured", "chosen", "compared", "found", "discovered", "shut")
-FREE = ("told", "dropped", "terms")
-_OUTCOMES = frozenset(PAID + FREE)
+_FREE = ("told", "dropped", "terms")
+_OUTCOMES = frozenset(PAID + _FREE)
 
 
-def step(state: State, seq: int, line: Draft | Line, total: int, *, continues: bool = False) -> State:
+def step(state: State, seq: int, line: Charged, total: int, *, continues: bool = False) -> State:
     """The state after a line, or `Unsound`.
 
     Guarantee: what is spent, reservations included, never passes `total` and what the owner has added to it, but for
