@@ -126,7 +126,7 @@ class Wrong:
         source, ours = open_source(data), self
 
         class Mistaken:
-            names, run = source.names, source.run
+            names, run, version = source.names, source.run, source.version
 
             def coded(self, domain: Domain, person: str | None) -> Any:
                 ((value, _, _),), whose = Source.coded(source, domain, person)

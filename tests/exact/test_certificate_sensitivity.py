@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from functools import reduce
 from itertools import combinations_with_replacement, product
 from typing import Any
@@ -20,7 +21,6 @@ from tacit.model.certificate import Certificate, Certificates, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.factor import GRID, Factor
 from tacit.model.query import Query
-from tacit.trusted import sensitivity as trusted
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import order_statistics, sensitivity, truth
 
@@ -144,12 +144,121 @@ def test_the_figures_are_those_of_every_question_asked_by_itself() -> None:
     assert order_statistics(asked, table).tolist() == expected
 
 
+@pytest.mark.parametrize("rows", [3, 2**21, 2**31 - 1, 2**32 - 5, 2**33 + 1, 2**40 - 1, 2**42 - 1])
+def test_sums_over_any_number_of_rows_are_exact(rows: int) -> None:
+    """As whole numbers of Python's, which have no end, add up: of tables, of guesses, and of what is between them."""
+    rng = np.random.Generator(np.random.PCG64(rows))
+    tried = 0
+    for one in lists(0):
+        nothing, alone = np.zeros_like(one.guess), np.zeros_like(one.guess)
+        alone.flat[0] = rows
+        for _ in range(20):
+            table = rng.multinomial(rows, rng.dirichlet(np.full(one.guess.size, 0.3))).reshape(one.guess.shape)
+            guess = rng.permutation(table.ravel()).reshape(table.shape) * GRID + rng.integers(
+                0, GRID // 16, table.shape
+            )
+            for steps, less in (
+                (table * GRID, nothing),
+                (table * GRID, guess),
+                (guess, table * GRID),
+                (alone * GRID, guess),
+            ):
+                assert one.sums(steps, less).tolist() == _in_python(one, steps, less)
+                tried += int(steps.sum()) + int(less.sum()) >= 2**54  # floats alone would be wrong about some of these
+    assert bool(tried) == (rows > 2**33)
+
+
+def test_one_step_more_than_floats_hold_is_counted() -> None:
+    both = Conjunctions(("sex",), np.zeros(2, dtype=np.int64), (np.ones((1, 2), dtype=np.uint8),), False)
+    for steps in ([2**53, 1], [2**53 - 1, 2], [2**62 - 2**20, 2**20 - 1]):
+        assert both.sums(np.array(steps)).tolist() == [sum(steps)]
+
+
+@pytest.mark.parametrize("times", [1, 2**20])
+def test_whether_a_table_is_large_follows_from_what_is_public(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of as many rows are added up in the same way, wherever their rows are: it takes twice as long in one."""
+    parts, joined = set[int](), Conjunctions._joined
+
+    def noted(self: Conjunctions, found: list[NDArray[np.float64]]) -> NDArray[np.int64]:
+        parts.add(len(found))
+        return joined(self, found)
+
+    monkeypatch.setattr(Conjunctions, "_joined", noted)
+    rows = 3 * 2**12 * times  # where a guess is far off or near, the steps in between are more or fewer than 2^53
+    guess = np.full((4, 2), rows * GRID // 8)
+    one = replace(lists(0)[1], guess=guess)
+    for cells in ([rows, *[0] * 7], [rows // 8] * 8):
+        one.sums(np.array(cells).reshape(4, 2) * GRID, guess)
+    assert parts == {1 if times == 1 else 2}
+
+
+def _in_python(one: Conjunctions, steps: NDArray[np.int64], less: NDArray[np.int64]) -> list[int]:
+    sides = [matrix.astype(object) for matrix in one.conditions]
+    paired = one.paired and one.conditions
+    found = []
+    for conditions in zip(*sides, strict=True) if paired else product(*sides):
+        factors = [*conditions, *([] if one.weights is None else [one.weights.astype(object)])]
+        total = int(((steps.astype(object) - less) * reduce(np.multiply.outer, factors)).sum())
+        found.append(total if one.weights is None else total // GRID)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_neighbour_of_a_large_table_moves_a_figure_by_more_than_one(seed: int) -> None:
+    """Each row that there may be, replaced by each other one, where sums in floats alone would no longer be exact."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    cells = rng.multinomial(2**42 - 1, rng.dirichlet(np.ones(DOMAIN.size)))
+    scale = (2**42 - 1) // (ROWS * DOMAIN.size)
+    large = [replace(one, guess=one.guess * scale + rng.integers(0, GRID, one.guess.shape)) for one in lists(seed)]
+    number = sum(one.size for one in large)
+    ranks, steps = (1, number // 2, number), ((0, 1), (2**33, 5), (2**39, 2**30))
+    asked = Certificate("a guess", "a list", 2, number, ranks, steps, tuple(large))
+    before, met = order_statistics(asked, records(cells)), set[int]()
+    for left, entered in product(range(DOMAIN.size), range(DOMAIN.size)):
+        after = cells.copy()
+        after[left] -= 1
+        after[entered] += 1
+        met |= set(np.abs(order_statistics(asked, records(after)) - before).tolist())
+    assert met == {0, 1}
+
+
+def test_what_could_not_be_added_up_exactly_is_refused() -> None:
+    some = np.zeros((2**22 + 1,), dtype=np.int64)
+    with pytest.raises(InvalidQuery, match="4,194,304 values are weighed"):
+        Conjunctions(("age",), some, (), True, some)
+    # Added up in 64 bits, some of these would seem to be few.
+    for guess in (np.full(4, 2**62), np.full(4, 3 * 2**60), np.full(4, 2**63 - 1), np.array([2**62, 2**61, 0, 0])):
+        with pytest.raises(InvalidQuery, match=r"fewer than .* times the rows"):
+            Conjunctions(("age",), guess, (AGES,), False)
+    with pytest.raises(InvalidQuery, match="from 0"):
+        Conjunctions(("sex",), np.array([2, -1]), (SEXES,), False)
+    for rows, exact in ((2**42 - 1, True), (2**42, False)):
+        assert certificate(0).exact(rows) == exact
+
+
+def test_an_array_of_another_type_is_refused() -> None:
+    """Its bytes cannot be changed, but it can be told that they are other numbers: weights of millions, say."""
+    for change in ("weights", "guess", "conditions"):
+        asked = certificate(0)
+        asked.check(DOMAIN)
+        listed = asked.lists[3]
+        array = {"weights": listed.weights, "guess": listed.guess, "conditions": listed.conditions[0]}[change]
+        assert array is not None
+        array.dtype = np.dtype("i1") if change == "conditions" else np.dtype(">i8")
+        with pytest.raises(InvalidQuery, match="another domain"):
+            asked.check(DOMAIN)
+
+
 # -- planted bugs, which the enumeration must see ---------------------------------------------------------------------
 
 
 def _sum_instead(asked: Certificate, table: Records) -> NDArray[np.int64]:
-    errors = np.concatenate([trusted._errors(one, asked, table) for one in asked.lists])
-    return np.array([errors.sum() // GRID] * len(asked.ranks))
+    """Of all errors, in place of one of them."""
+    found = 0
+    for one in asked.lists:
+        errors = np.abs(one.sums(table.table(one.names) * GRID, one.guess))
+        found += int((errors - asked.offset(one.sums(one.guess)) * GRID).sum())
+    return np.array([found // GRID] * len(asked.ranks))
 
 
 def _offset_by_the_truth(asked: Certificate, table: Records) -> NDArray[np.int64]:

@@ -17,10 +17,12 @@ from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.factor import GRID, frozen
 
-MAX_LISTED = 2**25  # questions of one list
-MOST_STEPS = 2**51  # grid steps of all rows: sums over them, and over a guess, stay below 2^53
-MOST_WEIGHTED_STEPS = 2**41  # times a weight, below 2^63
+MAX_LISTED_QUESTIONS = 2**25  # questions of one list
+MOST_STEPS = 2**62  # grid steps of all rows: as many as a table may have
+MOST_GUESSED = MOST_STEPS * 3 // 2  # grid steps of a guess; what is between it and the rows stays below 2^63
+MOST_WEIGHED = 2**22  # values of a weighted attribute: so many grid steps times a weight stay below 2^62
 MAX_STATISTICS = 64
+_AS_ONE = 2**53  # steps that floats add up exactly
 _AT_ONCE = 2**22  # numbers that are worked on together
 
 
@@ -49,13 +51,14 @@ class Conjunctions:
             raise InvalidQuery("a list of questions has a guess and conditions for each of its attributes.")
         if any(one.ndim != 2 or not one.size or one.max() > 1 for one in conditions):
             raise InvalidQuery("a condition gives every value of an attribute 0 or 1.")
+        if weights is not None and weights.size > MOST_WEIGHED:
+            raise InvalidQuery(f"at most {MOST_WEIGHED:,} values are weighed, not {weights.size:,}.")
         if weights is not None and (weights.ndim != 1 or not weights.size or min(weights) < 0 or max(weights) > GRID):
             raise InvalidQuery("the weights of values lie between 0 and 1, all of them.")
         if (*(one.shape[1] for one in conditions), *(() if weights is None else weights.shape)) != guess.shape:
             raise InvalidQuery("a guess has a count for each combination of values.")
-        most = MOST_STEPS if weights is None else MOST_WEIGHTED_STEPS
-        if guess.min() < 0 or guess.max() >= 2 * most or guess.sum(dtype=np.float64) >= 2 * most:
-            raise InvalidQuery("the counts of a guess are from 0, and fewer than twice the rows that can be certified.")
+        if guess.min() < 0 or guess.sum(dtype=np.float64) >= MOST_GUESSED:
+            raise InvalidQuery("the counts of a guess are from 0, and fewer than 1.5 times the rows of any table.")
         if type(self.paired) is not bool or (self.paired and len({len(one) for one in conditions}) > 1):
             raise InvalidQuery("questions in pairs have as many conditions on each attribute.")
         object.__setattr__(self, "weights", weights)
@@ -72,35 +75,61 @@ class Conjunctions:
             return len(self.conditions[0])
         return math.prod(len(one) for one in self.conditions)
 
-    def sums(self, table: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each question, the sum of the cells of a table that meet its conditions.
-
-        Exact: whole numbers that stay below 2^53, in floats. Weighted ones are rounded down to whole steps at the end.
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether it is about tables of this shape, and as it was checked: the bytes of a frozen array cannot be
+        changed, but it can be told that they are numbers of another type.
         """
-        found = table.astype(np.float64)
+        weighed = () if self.weights is None else (self.weights,)
+        return (
+            self.guess.shape == shape
+            and all(one.shape == shape[-1:] for one in weighed)
+            and all(one.dtype == np.int64 for one in (self.guess, *weighed))
+            and all(one.dtype == np.uint8 and one.ndim == 2 for one in self.conditions)
+            and all(one.shape[1] == size for one, size in zip(self.conditions, shape, strict=False))
+        )
+
+    def sums(self, table: NDArray[np.int64], less: NDArray[np.int64] | int = 0) -> NDArray[np.int64]:
+        """For each question, the sum of the cells that meet its conditions, weighted ones rounded down; of a table in
+        grid steps, less those of another. Both have numbers from 0.
+
+        Exact. Floats add up whole numbers below 2^53, in any order. Where both tables have more together, whole rows
+        are added up by themselves, and what is left in each cell, less than a row, by itself. Which of the two it is
+        tells nothing: how many rows there are is public, and so is a guess.
+        """
+        as_one = int(table.sum()) + int(np.sum(less)) < _AS_ONE
+        table = table - less
+        parts = [part.astype(np.float64) for part in ([table] if as_one else np.divmod(table, GRID))]
         if self.paired and self.conditions:
             # The longest side first: what is left of the table for each question is smallest then.
             sides = sorted(range(len(self.conditions)), key=lambda axis: -table.shape[axis])
-            found = found.transpose([*sides, *range(len(sides), table.ndim)])
-            longest = found.shape[0]
-            block = max(1, _AT_ONCE // max(longest, found.size // longest))
-            starts = range(0, self.size, block)
-            return np.concatenate([self._paired(found, sides, slice(i, i + block)) for i in starts])
-        for one in self.conditions:  # each time the first axis is answered and becomes the last
-            found = np.tensordot(found, one.astype(np.float64), axes=(0, 1))
-        # The weighted attribute has come to the front.
-        return self._weighed(np.moveaxis(found, 0, -1) if self.weights is not None else found)
+            parts = [part.transpose([*sides, *range(len(sides), table.ndim)]) for part in parts]
+            longest = parts[0].shape[0]
+            block = max(1, _AT_ONCE // max(longest, table.size // longest))
+            blocks = [slice(i, i + block) for i in range(0, self.size, block)]
+            return np.concatenate([self._joined([self._paired(part, sides, one) for part in parts]) for one in blocks])
+        return self._joined([self._crossed(part) for part in parts])
 
-    def _paired(self, table: NDArray[np.float64], sides: list[int], some: slice) -> NDArray[np.int64]:
+    def _paired(self, table: NDArray[np.float64], sides: list[int], some: slice) -> NDArray[np.float64]:
         first, *others = (self.conditions[side][some].astype(np.float64) for side in sides)
         found = np.tensordot(first, table, axes=(1, 0))
         for one in others:
             found = np.einsum("qv...,qv->q...", found, one)
-        return self._weighed(found)
+        return found
 
-    def _weighed(self, found: NDArray[np.float64]) -> NDArray[np.int64]:
-        exact = found.astype(np.int64)
-        return exact.ravel() if self.weights is None else np.ravel(exact @ self.weights) // GRID
+    def _crossed(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        for one in self.conditions:  # each time the first axis is answered and becomes the last
+            table = np.tensordot(table, one.astype(np.float64), axes=(0, 1))
+        # The weighted attribute has come to the front.
+        return table if self.weights is None else np.moveaxis(table, 0, -1)
+
+    def _joined(self, parts: list[NDArray[np.float64]]) -> NDArray[np.int64]:
+        """Sums in grid steps, of steps alone or of rows and steps."""
+        *rows, steps = (part.astype(np.int64) for part in parts)
+        if self.weights is None:
+            return np.ravel(rows[0] * GRID + steps if rows else steps)
+        # Steps that make up a row are one: what is left is below GRID, so that its products fit as well.
+        carried, left = np.divmod(steps, GRID)
+        return np.ravel((rows[0] + carried if rows else carried) @ self.weights + (left @ self.weights) // GRID)
 
 
 @dataclass(frozen=True)
@@ -127,10 +156,12 @@ class Certificate:
         object.__setattr__(self, "lists", tuple(self.lists))
         numbers = [self.attributes, self.questions, *self.ranks, *(number for step in self.steps for number in step)]
         words = type(self.base) is type(self.kind) is str and len(self.base) + len(self.kind) < 1000
-        if not words or not all(type(number) is int and 0 <= number < 2**40 for number in numbers):
+        if not words or not all(type(number) is int and 0 <= number < 2**42 for number in numbers):
             raise InvalidQuery("a certificate is about a guess and a list, both named, in whole numbers.")
-        if not 1 <= self.questions <= MAX_LISTED or not 1 <= len(self.ranks) <= MAX_STATISTICS:
-            raise InvalidQuery(f"a certificate has 1 to {MAX_STATISTICS} figures on at most {MAX_LISTED:,} questions.")
+        if not 1 <= self.questions <= MAX_LISTED_QUESTIONS or not 1 <= len(self.ranks) <= MAX_STATISTICS:
+            raise InvalidQuery(
+                f"a certificate has 1 to {MAX_STATISTICS} figures on at most {MAX_LISTED_QUESTIONS:,} questions."
+            )
         if not all(1 <= rank <= self.questions for rank in self.ranks):
             raise InvalidQuery(f"the ranks of {self.questions:,} errors are 1 to {self.questions:,}.")
         froms = [start for start, _ in self.steps]
@@ -139,20 +170,24 @@ class Certificate:
         if not all(type(one) is Conjunctions for one in self.lists):
             raise InvalidQuery("the lists of a certificate are lists of conjunctions.")
 
+    @property
+    def each(self) -> tuple[Certificate]:
+        """It alone, as one of several: see `Certificates`."""
+        return (self,)
+
     def check(self, domain: Domain) -> None:
         """Refuse a list that is not about this domain, or is not the one that was announced."""
         for one in self.lists:
             if not all(name in domain for name in one.names):
                 raise InvalidQuery(f"the list is about attributes other than {', '.join(domain)}.")
-            if one.guess.shape != domain.shape_of(one.names):
+            if not one.fits(domain.shape_of(one.names)):
                 raise InvalidQuery("the list was made for another domain.")
         if self.lists and sum(one.size for one in self.lists) != self.questions:
             raise InvalidQuery("the list has another number of questions than its certificate says.")
 
     def exact(self, rows: int) -> bool:
         """Whether there is a list, and sums over that many rows are exact."""
-        most = [MOST_STEPS if one.weights is None else MOST_WEIGHTED_STEPS for one in self.lists]
-        return bool(most) and rows * GRID < min(most)
+        return bool(self.lists) and rows * GRID < MOST_STEPS
 
     def size(self, domain: Domain) -> int:
         """How many numbers are released."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.model.certificate import Certificate, Certificates
+from tacit.model.certificate import Certificate, Certificates, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.factor import Factor
 from tacit.model.query import Query
@@ -23,8 +24,8 @@ from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Product, Question
 
-SMALL = 2**16  # cells of a table that is counted whole, conditions or not
-MAX_TABLE = 2**26  # cells of any other
+_SMALL = 2**16  # cells of a table that is counted whole, conditions or not
+MAX_COUNTED_CELLS = 2**26  # cells of any other
 
 Counts = NDArray[np.int64]
 
@@ -47,7 +48,7 @@ def group(names: Iterable[str], factors: Iterable[Factor], domain: Domain) -> tu
     """
     names, factors = tuple(names), tuple(factors)
     whole = Group(_joined(names, factors))
-    if math.prod(whole.shape(domain)) <= SMALL:
+    if math.prod(whole.shape(domain)) <= _SMALL:
         return whole, factors
     where = tuple(one for one in factors if one.unit == 1 and len(one.scope) == 1)
     rest = tuple(one for one in factors if one.unit > 1 or len(one.scope) > 1)
@@ -55,7 +56,7 @@ def group(names: Iterable[str], factors: Iterable[Factor], domain: Domain) -> tu
 
 
 def groups(question: Question, domain: Domain) -> list[Group]:
-    """Everything that is counted for a question."""
+    """Everything that is counted for a question, in the order in which it is asked for."""
     if isinstance(question, Query):
         return [group((), question.factors, domain)[0]]
     if isinstance(question, Marginal):
@@ -64,7 +65,7 @@ def groups(question: Question, domain: Domain) -> list[Group]:
     if isinstance(question, Statistic):
         return [Group(question.scope)]
     if isinstance(question, Certificate | Certificates):
-        return [Group(one.names) for one in question.lists]
+        return [Group(one.names) for _, one in in_turn(question)]
     if isinstance(question, Residuals):
         return [Group(scope) for scope in question.scopes]
     if isinstance(question, Product):
@@ -72,22 +73,44 @@ def groups(question: Question, domain: Domain) -> list[Group]:
     return [Group((question.name,))]
 
 
+def in_turn(question: Certificate | Certificates) -> list[tuple[int, Conjunctions]]:
+    """All lists, each with the place of its certificate, in an order in which every table is counted once.
+
+    After a list about some attributes come all others about these, or fewer of them: then its table may be forgotten.
+    """
+    lists = [(i, listed) for i, one in enumerate(question.each) for listed in one.lists]
+    wider = within(frozenset(listed.names) for _, listed in lists)
+    turn = {scope: i for i, scope in enumerate(dict.fromkeys(wider.values()))}
+    return sorted(lists, key=lambda one: (turn[wider[frozenset(one[1].names)]], -len(one[1].names)))
+
+
+def within(scopes: Iterable[frozenset[str]]) -> dict[frozenset[str], frozenset[str]]:
+    """For each set of attributes one that has them all and is within no other here: itself, or the first larger one."""
+    found = dict[frozenset[str], frozenset[str]]()
+    for _, of_size in groupby(sorted(dict.fromkeys(scopes), key=len, reverse=True), key=len):
+        larger = [scope for scope, wider in found.items() if scope == wider]
+        found |= {scope: next((one for one in larger if scope < one), scope) for scope in of_size}
+    return found
+
+
 def check_cells(question: Question, domain: Domain) -> None:
     """Refuse what would be made of too large a table. No data involved."""
     for one in groups(question, domain):
         cells = math.prod(one.shape(domain))
-        if cells > MAX_TABLE:
+        if cells > MAX_COUNTED_CELLS:
             raise InvalidQuery(
                 f"the question weighs or ties together {', '.join(one.names)}: {cells:,} cells, and at most "
-                f'{MAX_TABLE:,} are counted where rows stay in the engine (held = "engine").'
+                f'{MAX_COUNTED_CELLS:,} are counted where rows stay in the engine (held = "engine").'
             )
 
 
 def check_table(domain: Domain, names: Iterable[str], where: Query | None) -> Domain:
     """The attributes of a table; refuses one that is too large, and rows that are chosen by weights."""
     onto = domain.project(names)
-    if onto.size > MAX_TABLE:
-        raise InvalidQuery(f"a table of {onto.size:,} cells is too large; at most {MAX_TABLE:,} can be counted.")
+    if onto.size > MAX_COUNTED_CELLS:
+        raise InvalidQuery(
+            f"a table of {onto.size:,} cells is too large; at most {MAX_COUNTED_CELLS:,} can be counted."
+        )
     if where is not None and where.unit > 1:
         raise InvalidQuery("the rows of a table are chosen by conditions, not by weights.")
     return onto

@@ -16,7 +16,8 @@ from tacit.errors import InvalidQuery
 from tacit.exact.bounds import convolve, shift_distances
 from tacit.exact.price import Sensitivity, noise_for, price
 from tacit.model.budget import Loss, Measure
-from tacit.model.certificate import Certificate, Certificates, Conjunctions
+from tacit.model.certificate import Certificate, Certificates
+from tacit.model.counting import in_turn
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
@@ -89,10 +90,8 @@ def truth(question: Question, records: AnyRecords) -> Counts:
         return np.array([records.answer(question)], dtype=np.int64)
     if isinstance(question, Marginal):
         return records.table(question.names, question.where).ravel()
-    if isinstance(question, Certificate):
+    if isinstance(question, Certificate | Certificates):
         return order_statistics(question, records)
-    if isinstance(question, Certificates):
-        return np.array([max(int(order_statistics(one, records)[0]) for one in question.each)], dtype=np.int64)
     if isinstance(question, Residuals):
         return question.answers(map(records.table, question.scopes))
     if isinstance(question, Product):
@@ -121,25 +120,22 @@ def _both(bound: int) -> Sensitivity:
     return Sensitivity(bound, bound)
 
 
-def order_statistics(certificate: Certificate, records: AnyRecords) -> Counts:
-    """The errors of a guess, less a public offset, at some ranks among all the questions of a list.
+def order_statistics(asked: Certificate | Certificates, records: AnyRecords) -> Counts:
+    """The errors of a guess, less a public offset, at some ranks among all questions of a list; the largest of several.
 
     Guarantee: replacing one row moves each of them by at most 1, however long the list is. The count of a question
         moves by at most 1, as its weights lie in [0, 1]; so its error |truth - guess| does, and the offset does not
         move. If no number of a list rises by more than 1, neither does the k-th smallest; and if none falls by more
         than 1, neither does that. Rounding to whole steps and up to whole rows keeps it: ceil(x + 1) = ceil(x) + 1.
     Formula: ceil of the order statistics of |q(D) - g_q| - offset(g_q) over all listed q. Exact: whole numbers of grid
-        steps whose sums stay below 2^53 in floats, by what `Conjunctions` and `Declared.check` refuse.
+        steps, added up by `Conjunctions.sums`, of fewer rows than `Declared.check` refuses.
     Source: docs/understand/guarantees.md, "Certificates".
     """
-    errors = np.concatenate([_errors(one, certificate, records) for one in certificate.lists])
-    places = np.array(certificate.ranks) - 1
-    found: Counts = np.partition(errors, places)[places]
-    return -(-found // GRID)
-
-
-def _errors(listed: Conjunctions, certificate: Certificate, records: AnyRecords) -> Counts:
-    """|truth - guess| - offset of each question, in grid steps."""
-    gaps = listed.sums(records.table(listed.names) * GRID - listed.guess)
-    found: Counts = np.abs(gaps) - certificate.offset(listed.sums(listed.guess)) * GRID
-    return found
+    errors = [list[Counts]() for _ in asked.each]
+    for i, listed in in_turn(asked):  # so that a table is counted once: the order of errors does not matter
+        gaps = listed.sums(records.table(listed.names) * GRID, listed.guess)
+        errors[i].append(np.abs(gaps) - asked.each[i].offset(listed.sums(listed.guess)) * GRID)
+    places = [np.array(one.ranks) - 1 for one in asked.each]
+    each = [np.partition(np.concatenate(found), at)[at] for found, at in zip(errors, places, strict=True)]
+    largest: Counts = np.max(each, axis=0)
+    return -(-largest // GRID)
