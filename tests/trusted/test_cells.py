@@ -45,6 +45,9 @@ class Planted:
         dialect, table, order = open_source(self.data).names()
         return dialect, self.table or table, order
 
+    def version(self) -> str:
+        return open_source(self.data).version()
+
     def coded(self, domain: Domain, person: str | None) -> tuple[Sequence[Coded], tuple[str, bool] | None]:
         coded, whose = open_source(self.data).coded(domain, person)
         return self.say([tuple(one) for one in coded]), self.whose or whose
@@ -251,7 +254,7 @@ def test_too_many_rows_or_cells_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(DataError, match="rows or more"):
         read_records(told(words, counts), DOMAIN)
     assert read_records(told(words, counts - 1), DOMAIN).rows == MAX_ROWS - 2
-    monkeypatch.setattr(cells, "MAX_CELLS", 1)
+    monkeypatch.setattr(cells, "MAX_HELD_CELLS", 1)
     with pytest.raises(DataError, match="coarser bins or fewer attributes"):
         read_records(told(words, counts - 1), DOMAIN)
 
@@ -267,7 +270,7 @@ def test_cells_of_several_words_are_distinct_as_a_whole() -> None:
             with pytest.raises(DataError, match="not those of the table"):
                 read_records(planted, domain)
         else:
-            assert read_records(planted, domain).cells == 3
+            assert len(read_records(planted, domain)._counts) == 3
 
 
 WEIRD = "we\"ird 'na`me"

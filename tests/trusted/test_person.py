@@ -215,7 +215,7 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(DataError, match=says):
             read_records(open_source(table), DOMAIN, **given_)  # type: ignore[arg-type]
     # Suggestions about too many cells come from the declared sizes alone.
-    monkeypatch.setattr(cells_module, "MAX_CELLS", 1)
+    monkeypatch.setattr(cells_module, "MAX_HELD_CELLS", 1)
     said = set()
     for rows in (rows_of([1, 2, 3]), rows_of([4, 5, 6, 7], seed=8)):
         with pytest.raises(DataError, match=r"coarser bins or fewer attributes.*age \(10\), sex \(3\)") as error:

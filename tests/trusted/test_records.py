@@ -132,7 +132,7 @@ def test_a_domain_far_beyond_memory() -> None:
     table = pa.table({f"c{k}": [row[k] for row in rows] for k in range(10)})
     records = read_records(open_source(table), domain)
     assert records.rows == 4
-    assert records.cells == 3
+    assert len(records._counts) == 3  # distinct cells that hold a row
     for k in range(10):
         assert records.table([f"c{k}"])[(k + 1) % 1000] == 2
         assert records.answer(Query.among(domain, f"c{k}", [rows[3][k]])) >= 1

@@ -2,8 +2,8 @@
 
 This package sees rows. Whatever an engine says when it fails stays inside, even as the cause of an error: engines print
 the values they stumble over. Only columns' names and types, and columns of whole numbers that a statement counted, come
-out. It decides no privacy: `trusted/cells.py` builds the statement around its expressions and checks them and what the
-engine counts.
+out. Of rows that are loaded it decides no privacy: `trusted/cells.py` builds the statement around its expressions and
+checks them and what the engine counts. What is counted of a copy, and that a join adds no rows, rests on it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from tacit.load.columns import BYTE_ORDER, Coded, Dialect, TableColumn, coded, i
 from tacit.model.domain import Domain
 
 T = TypeVar("T")
-Numbers = list[NDArray[np.int64]]  # the columns of a statement's result
+NumberColumns = list[NDArray[np.int64]]  # the columns of a statement's result
 Progress = Callable[[float], None]
+BEGUN = "begun"  # the word of a copy that is being written, or that a run which was cut short has left
+WRITTEN = 0.5  # what is told of a copy that is written and not checked, by an engine that knows no more
 
 _CSV = re.compile(r"\.(csv|tsv|txt)(\.(gz|zst))?$", re.IGNORECASE)
 _PARQUET = re.compile(r"\.(parquet|pq)$", re.IGNORECASE)
@@ -58,10 +60,13 @@ class Engine(Protocol):
     def joins(self) -> Sequence[JoinedTable]:
         """The tables that are joined to the one that is read."""
 
+    def version(self) -> str:
+        """Another one after the table was written to, as far as that is known without reading it: of files it is."""
+
     def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
         """Every column's name and coarse type. Where an engine would guess a type, what is declared holds instead."""
 
-    def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
+    def run(self, statements: Sequence[str], progress: Progress | None) -> list[NumberColumns]:
         """What each statement counts, from one state of the table."""
 
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
@@ -70,15 +75,19 @@ class Engine(Protocol):
     def keep(self, select: str, place: str, about: str, check: Check, progress: Progress | None) -> None:
         """Write the rows of a statement to a new place, with a word of what they are: whole, or not at all.
 
-        `check` reads what was written, and it is kept only where that returns: until then `made_for` knows nothing of
-        it, or that it is not finished.
+        `check` reads what was written, and the table itself: in the state that was written, where the engine has one
+        of a table that others write to. It is kept only where that returns: until then `made_for` knows nothing of it,
+        or that it is not finished.
         """
 
     def kept(self, place: str) -> Engine:
         """What was written to a place, to be read."""
 
     def made_for(self, place: str) -> str | None:
-        """The word that was written with it; None where nothing is there."""
+        """The word that was written with it: `BEGUN` before it is finished, and none at all where it is none of ours.
+
+        None where nothing is there.
+        """
 
     def state(self, place: str) -> str:
         """Another one where something else is there now: compared, and never read."""
@@ -86,8 +95,11 @@ class Engine(Protocol):
     def drop(self, place: str) -> None:
         """Delete what was written to a place, if it is there."""
 
+    def sweep(self, place: str) -> None:
+        """Delete what runs that were cut short have left beside a place."""
 
-Check = Callable[[Engine], None]
+
+Check = Callable[[Engine, Engine], None]  # of what was written, and of the table
 
 
 @dataclass(frozen=True)
@@ -100,13 +112,21 @@ class Source:
         """Every column's name and coarse type."""
         return quietly(self.engine.columns, self.engine.failure)
 
+    def columns(self, domain: Domain, person: str | None = None) -> tuple[TableColumn, ...]:
+        """The same, with the types that are declared where an engine would guess them."""
+        return quietly(lambda: self.engine.columns(domain, person), self.engine.failure)
+
     def names(self) -> tuple[str, exp.Table, exp.Expr]:
         """The dialect to write statements in, and what the table and the order of bytes are called there."""
         return self.engine.dialect, self.engine.table.copy(), BYTE_ORDER[self.engine.dialect].copy()
 
+    def version(self) -> str:
+        """Another one after the table was written to, as far as that is known; nothing of what has no state."""
+        return quietly(self.engine.version, self.engine.failure)
+
     def coded(self, domain: Domain, person: str | None) -> tuple[list[Coded], tuple[str, bool] | None]:
         """How each attribute is coded, and the person's column, with whether it holds text rather than numbers."""
-        columns = quietly(lambda: self.engine.columns(domain, person), self.engine.failure)
+        columns = self.columns(domain, person)
         for join in self.engine.joins:
             join.check_person(person, [column.name for column in columns])
         found = match(columns, domain, person)
@@ -122,13 +142,23 @@ class Source:
         (((rows,),),) = self.run([counted.sql(self.engine.dialect)])
         return int(rows)
 
-    def run(self, statements: Sequence[str], progress: Progress | None = None) -> list[Numbers]:
-        """What each statement counts. `progress` is told the share of the first that is done, where it is known."""
+    def run(self, statements: Sequence[str], progress: Progress | None = None) -> list[NumberColumns]:
+        """What each statement counts. `progress` is told the share that is done, as finely as the engine knows it."""
         return quietly(lambda: self.engine.run(statements, progress), self.engine.failure)
 
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
         """The rows of a statement's result: values too, for whoever keeps them to himself."""
         return quietly(lambda: self.engine.fetch(statement), self.engine.failure)
+
+
+def one_by_one(work: Callable[[str], T], statements: Sequence[str], progress: Progress | None) -> list[T]:
+    """What each statement comes to, where an engine does not say how far it is within one."""
+    found = list[T]()
+    for sql in statements:
+        found.append(work(sql))
+        if progress:
+            progress(len(found) / len(statements))
+    return found
 
 
 def quietly(work: Callable[[], T], failure: str) -> T:
@@ -185,6 +215,7 @@ def open_source(data: object, table: str | None = None) -> Source:
     import duckdb
 
     from tacit.load.engines import DuckDB, Postgres, selected
+    from tacit.load.files import patterns_of
     from tacit.load.star import Star
 
     if isinstance(data, Star):
@@ -202,7 +233,8 @@ def open_source(data: object, table: str | None = None) -> Source:
         text = os.fspath(data)
         if isinstance(text, str) and "\0" not in text:
             if isinstance(data, str) and is_query(text):
-                return Source(DuckDB("the query", lambda connection, _: selected(connection, text)))
+                files = patterns_of(text)
+                return Source(DuckDB("the query", lambda connection, _: selected(connection, text), read_from=files))
             return _path(text, table)
     if isinstance(data, duckdb.DuckDBPyRelation):
         return Source(DuckDB("the relation", lambda *_: data, ours=False))
@@ -228,19 +260,21 @@ def _path(text: str, table: str | None) -> Source:
     files = text if several else glob.escape(text)
     if os.path.isdir(text):
         files = os.path.join(files, "**", "*.parquet")
-        return Source(DuckDB(shown, lambda connection, _: connection.read_parquet(files), "Parquet"))
+        return Source(DuckDB(shown, lambda connection, _: connection.read_parquet(files), "Parquet", read_from=[files]))
     if not several and quietly(lambda: is_database(text), f"{shown} could not be read."):
         if not table:
             raise DataError(f'{shown} is a DuckDB database: say which table of it, like table="people".')
         of = named(table, "duckdb")
-        return Source(DuckDB(f"table {table} of {shown}", lambda connection, _: attached(connection, text, of)))
+        log = f"{files}.wal"  # what was written last, and is not in the file yet
+        said = f"table {table} of {shown}"
+        return Source(DuckDB(said, lambda connection, _: attached(connection, text, of), read_from=[files, log]))
     if table:
         raise DataError(f"{shown} is not a database, so it has no table {table}.")
     if _PARQUET.search(text):
-        return Source(DuckDB(shown, lambda connection, _: connection.read_parquet(files), "Parquet"))
+        return Source(DuckDB(shown, lambda connection, _: connection.read_parquet(files), "Parquet", read_from=[files]))
     if _CSV.search(text):
         file = CsvFile(files, "\t" if ".tsv" in text.lower() else None)
-        return Source(DuckDB(shown, file.relation, "CSV", header=file.header))
+        return Source(DuckDB(shown, file.relation, "CSV", header=file.header, read_from=[files]))
     raise DataError(f"{shown} is not a kind of file that Tacit reads; give {_ACCEPTED}.")
 
 

@@ -22,14 +22,14 @@ from typing import Literal, NamedTuple
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.model.attribute import WEEKDAYS, Attribute, Part
+from tacit.model.attribute import WEEKDAYS, Attribute, TimePart
 from tacit.model.domain import Domain
 from tacit.model.values import Bins, Days, Integers, Listed, Reals
 
 Dialect = Literal["duckdb", "postgres", "spark"]
 ColumnType = Literal["number", "decimal", "text", "boolean", "date", "timestamp", "zoned", "empty", "other"]
 
-HOLDS: dict[ColumnType, str] = {
+_HOLDS: dict[ColumnType, str] = {
     "number": "numbers",
     "decimal": "decimal numbers",
     "text": "text",
@@ -55,7 +55,7 @@ _TYPES: dict[str, ColumnType] = {
 }
 
 MAX_CHAIN = 24  # a longer list of values is looked up in a joined table; below it a chain of comparisons is faster
-MAX_LISTED = 2**14  # values of one category: what Spark parses with the memory it has by default
+MAX_CATEGORY_VALUES = 2**14  # values of one category: what Spark parses with the memory it has by default
 MAX_EDGES = 2**11  # likewise; edges that are whole and evenly spaced are computed and have no such limit
 
 BYTE_ORDER: dict[Dialect, exp.Expr] = {
@@ -117,7 +117,7 @@ def is_text(column: TableColumn) -> bool:
     """Whether a person's column holds text rather than numbers; refuses columns that hold neither."""
     if column.type not in ("text", "number", "decimal"):
         raise DataError(
-            f"column {column.name} holds {HOLDS[column.type]}; people are told apart by text or by numbers: cast it "
+            f"column {column.name} holds {_HOLDS[column.type]}; people are told apart by text or by numbers: cast it "
             "in a view or a query."
         )
     return column.type == "text"
@@ -165,7 +165,7 @@ def _check(name: str, attribute: Attribute, column: TableColumn) -> None:
     if attribute.part is not None:
         if held not in ("empty", "timestamp", *(("date",) if attribute.part != "hour" else ())):
             raise DataError(
-                f"{name} is the {attribute.part} of {column.name}, which holds {HOLDS[held]}: cast it to a plain "
+                f"{name} is the {attribute.part} of {column.name}, which holds {_HOLDS[held]}: cast it to a plain "
                 "timestamp in a view or a query."
             )
         return
@@ -175,11 +175,11 @@ def _check(name: str, attribute: Attribute, column: TableColumn) -> None:
         as_declared = f"a category of {declared}" if attribute.kind == "category" else attribute.kind
         remedy = "to the local day or time" if held == "zoned" else "to what is declared"
         raise DataError(
-            f"column {name} holds {HOLDS[held]} and is declared {as_declared}: cast it {remedy} in a view or a query."
+            f"column {name} holds {_HOLDS[held]} and is declared {as_declared}: cast it {remedy} in a view or a query."
         )
-    if isinstance(values, Listed) and attribute.bins > MAX_LISTED:
+    if isinstance(values, Listed) and attribute.bins > MAX_CATEGORY_VALUES:
         raise DataError(
-            f"{name} lists {attribute.bins:,} values; at most {MAX_LISTED:,} can be told apart: group them."
+            f"{name} lists {attribute.bins:,} values; at most {MAX_CATEGORY_VALUES:,} can be told apart: group them."
         )
     if isinstance(_evenly(values), Reals) and attribute.bins > MAX_EDGES:
         raise DataError(
@@ -206,7 +206,7 @@ def _value(attribute: Attribute, column: TableColumn, dialect: Dialect) -> exp.E
     return exp.cast(this, "date") if column.type in ("date", "timestamp") else this
 
 
-def _part(part: Part, this: exp.Expr, dialect: Dialect) -> exp.Expr:
+def _part(part: TimePart, this: exp.Expr, dialect: Dialect) -> exp.Expr:
     """A part of a date or a time; days of the week by their names."""
     word = "HOUR" if part == "hour" else "MONTH" if part == "month" else WEEKDAY[dialect]
     number = exp.cast(exp.Extract(this=exp.var(word), expression=this), "double")

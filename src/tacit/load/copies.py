@@ -1,4 +1,4 @@
-"""Encoded copies: a table's binned codes, written once into its engine and counted there. Secret as the data are.
+"""Trusted with counts: encoded copies, written once into a table's engine and counted there. Secret as the data are.
 
 A copy has a column of small whole numbers for each attribute, c0, c1 and so on, and a row for each row that counts: the
 bound on rows per person is kept when it is written, so no identifier is in it. It is there when it was checked; nobody
@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -22,21 +21,22 @@ from numpy.typing import NDArray
 from tacit.errors import DataError
 from tacit.load import Engine, Progress, Source, quietly
 from tacit.load.columns import Dialect
-from tacit.load.scan import Scan, bits_of
-from tacit.model.counting import Group
+from tacit.load.scan import Scan, joined
+from tacit.load.tables import EncodedWhere, Key, Tables, weight
+from tacit.model.counting import Group, within
 from tacit.model.domain import Domain
+from tacit.model.engine import Run
 from tacit.model.factor import Factor
 
 Counts = NDArray[np.int64]
 
 PER_SCAN = 2**21  # cells that are counted in one scan: what the engine holds meanwhile, whatever the rows are
-KEPT = 2**24  # cells of tables that are remembered
+KEPT = 2**24  # cells of tables that are remembered: see `tables.weight`
 _COLUMNS = 62  # of one scan: a bit each
 _FEW = 2**12  # cells of a table that is remembered although it follows from another
-_JOINT = 18  # bits of the codes of a joint table: see `_joined`
-_MOST_TRIED = 50_000  # tables times attributes, beyond which joint tables are not looked for
 _PRIME = 2**31 - 1
-_TABLED = 2**12  # entries of one random table: see `sums`
+_DIGIT = 12  # bits of a code that are one part of a row at most: see `sums`
+_TABLED = 2**_DIGIT  # entries of one random table: the engine's time for each row grows with it
 # A number out of a list by its place. As one text: thousands of numbers by themselves take seconds to parse.
 _LISTS: dict[Dialect, str] = {
     "duckdb": "(CAST('[{}]' AS BIGINT[]))[{} + 1]",
@@ -44,9 +44,9 @@ _LISTS: dict[Dialect, str] = {
     "spark": "from_json('[{}]', 'array<bigint>')[{}]",
 }
 _SHIFTED: dict[Dialect, str] = {
-    "duckdb": "(w{} >> {}) & {}",
-    "postgres": "(w{} >> {}) & {}",
-    "spark": "shiftright(w{}, {}) & {}",
+    "duckdb": "(({} >> {}) & {})",
+    "postgres": "(({} >> {}) & {})",
+    "spark": "(shiftright({}, {}) & {})",
 }
 _TYPES: dict[Dialect, tuple[tuple[int, str], ...]] = {
     "duckdb": ((2**8, "UTINYINT"), (2**16, "USMALLINT"), (2**32, "UINTEGER")),
@@ -54,8 +54,7 @@ _TYPES: dict[Dialect, tuple[tuple[int, str], ...]] = {
     "spark": ((2**7, "TINYINT"), (2**15, "SMALLINT"), (2**31, "INT")),
 }
 
-Where = tuple[tuple[str, bytes], ...]
-Key = tuple[frozenset[str], Where]
+Portion = tuple[int, int, int]  # from, to, and of how many
 
 
 @dataclass(eq=False)
@@ -76,9 +75,12 @@ class Copy:
     of: str = ""
     state_of: str = ""
     progress: Progress | None = None
-    _tables: OrderedDict[Key, Counts] = field(default_factory=OrderedDict, repr=False)
+    _tables: Tables = field(default_factory=Tables, repr=False)
+    _ahead: list[Group] = field(default_factory=list, repr=False)  # what will be asked for, in order
+    _planned: int = field(default=0, repr=False)  # how many that were at first
     _opened: Source | None = field(default=None, repr=False)
     _was: str = field(default="", repr=False)
+    _distrusted: bool = field(default=False, repr=False)
 
     @property
     def about(self) -> str:
@@ -88,18 +90,25 @@ class Copy:
 
     @property
     def made_for(self) -> str | None:
-        """What the copy that is there was made for; None where none is."""
+        """What the copy that is there was made for; None where none is, and nothing where what is there is none."""
         engine = self.source.engine
-        return quietly(lambda: engine.made_for(self.place), self._unread)
+        # It is not known for ours, so no command deletes it or writes another in its place.
+        failure = (
+            f"{self.place} cannot be read as an encoded copy: it is none, is broken, or is out of your reach. If it is "
+            "none or broken, delete it by hand, or name another place."
+        )
+        return quietly(lambda: engine.made_for(self.place), failure)
 
     @property
     def exists(self) -> bool:
         """Whether it is there; refuses one that was made for something else."""
         found = self.made_for
+        if found == "":
+            raise DataError(f"{self.place} is no encoded copy: delete it by hand, or name another place.")
         if found is not None and found.partition(" ")[0] != self.about:
             raise DataError(
                 f"{self.place} is the copy of another table, domain or bound, or one that was cut short: delete it "
-                "with `tacit forget`, or name another place."
+                "with `tacit forget`, in Python with tacit.forget, or name another place."
             )
         return found is not None
 
@@ -120,30 +129,38 @@ class Copy:
             return None
         return f"{self.about} {self._state()}"
 
-    def write(self, kept: str, check: Callable[[Sequence[Counts]], None], progress: Progress | None = None) -> None:
+    def write(
+        self, kept: str, check: Callable[[Sequence[Counts], Run], None], progress: Progress | None = None
+    ) -> None:
         engine = self.source.engine
         parts = _SHIFTED[engine.dialect]
         codes = ", ".join(
-            f"CAST({parts.format(slot.word, slot.shift, 2**slot.bits - 1)} AS {self._type(size)}) AS c{i}"
+            f"CAST({parts.format(f'w{slot.word}', slot.shift, 2**slot.bits - 1)} AS {self._type(size)}) AS c{i}"
             for i, (slot, size) in enumerate(zip(self.domain.slots, self.domain.shape, strict=True))
         )
         # PostgreSQL would put the sum of all codes in the place of each of its parts, and work it out so many times.
         fence = " OFFSET 0" if engine.dialect == "postgres" else ""
         sql = f"SELECT {codes} FROM ({kept}{fence}) AS kept"
-        failure = f"{self.place} could not be written: check the room there and your rights."
+        failure = f"{self.place} could not be written: check the room there, your rights, and the table itself."
 
-        def checked(written: Engine) -> None:
+        def checked(written: Engine, table: Engine) -> None:
             source = Source(written)
-            check(self._each(source.names()[1].sql(dialect=engine.dialect), source.run))
+            found = self._each(source.names()[1].sql(dialect=engine.dialect), source.run)
+            check(found, Source(table).run)
+            if not found[0].any():  # a copy that nothing can be asked about would be in the way of the rows to come
+                raise DataError(f"the table has no rows{' that name a person' * (self.person is not None)}.")
 
         word = f"{self.about} {self._told_state}".rstrip()
         quietly(lambda: engine.keep(sql, self.place, word, checked, progress), failure)
 
-    def delete(self) -> None:
+    def delete(self, *, left_over: bool = True) -> None:
+        """Delete it, and what runs that were cut short have left beside it."""
         self._tables.clear()
         self._opened = None
-        engine = self.source.engine
-        quietly(lambda: engine.drop(self.place), f"{self.place} could not be deleted: check your rights.")
+        engine, failure = self.source.engine, f"{self.place} could not be deleted: check your rights."
+        quietly(lambda: engine.drop(self.place), failure)
+        if left_over:
+            quietly(lambda: engine.sweep(self.place), failure)
 
     def rows(self) -> int:
         (((rows,),),) = self._run([f"SELECT CAST(COUNT(*) AS BIGINT) AS n FROM {self._table}"])
@@ -162,37 +179,59 @@ class Copy:
             return np.array(self.rows(), dtype=np.int64)
         found = self._remembered(one)
         if found is None:
-            self._scan([one])
+            keys = [_key(other) for other in self._ahead]
+            if _key(one) in keys:
+                self._count_ahead(keys.index(_key(one)))
+            else:
+                self._scan([one])
             found = self._remembered(one)
             assert found is not None
         return found
 
     def prepare(self, wanted: Sequence[Group]) -> None:
-        asked = {_key(one): one for one in wanted if one.names or one.where}
-        new = [one for key, one in asked.items() if self._nearest(key) is None]
+        self._ahead = [one for one in wanted if one.names or one.where]
+        self._planned = len(self._ahead)
+        self._count_ahead()
+
+    def _count_ahead(self, first: int = 0) -> None:
+        """Count what will be asked for from there on: all of it, or half, or a quarter, until it can be remembered.
+
+        The rest is counted when the first of it is asked for, so that nothing is forgotten before it was used.
+        """
+        some = self._ahead[first:]
+        while (groups := self._missing(some)) is None:
+            some = some[: len(some) // 2]
+        begun = self._planned - len(self._ahead) + first
+        self._ahead = self._ahead[first + len(some) :]
+        self._scan(groups, (begun, begun + len(some), self._planned))
+
+    def _missing(self, wanted: Sequence[Group]) -> list[Group] | None:
+        """The tables to count so that all of these are known; None where not all of that could be remembered."""
+        asked = {_key(one): one for one in wanted}
+        nearest = {key: self._tables.nearest(key) for key in asked}
+        known = {key for key in nearest.values() if key is not None}
+        for key in known:
+            self._tables.use(key)
+        room = KEPT - sum(map(self._tables.weight_of, known))
+        new = [one for key, one in asked.items() if nearest[key] is None]
         # A table that follows from another one by adding up is not counted by itself.
-        scopes = sorted((frozenset(one.names) for one in new if not one.where), key=len, reverse=True)
-        larger = {size: [scope for scope in scopes if len(scope) > size] for size in {len(scope) for scope in scopes}}
-        new = [
-            one for one in new if one.where or not any(scope.issuperset(one.names) for scope in larger[len(one.names)])
-        ]
-        if self.source.engine.dialect == "duckdb" and len(new) * len(self.domain) <= _MOST_TRIED:
-            new = [*(one for one in new if one.where), *self._joined([one for one in new if not one.where])]
-        room, chosen = KEPT, list[Group]()
-        for one in new:
-            room -= self._cells(one)
-            if room >= 0:  # the others are counted when they are asked for
-                chosen.append(one)
-        self._scan(chosen)
+        wider = within(frozenset(one.names) for one in new if not one.where)
+        new = [one for one in new if one.where or wider[frozenset(one.names)] == frozenset(one.names)]
+        if self.source.engine.dialect == "duckdb" and self._weight(new) <= room:
+            plain = [one for one in new if not one.where]
+            new = [*(one for one in new if one.where), *joined(plain, self.domain)]
+        return new if len(wanted) <= 1 or self._weight(new) <= room else None
 
     def sums(self, key: bytes) -> tuple[list[int], Counts]:
         """The spans of all codes, and two sums over the rows of products of random numbers below 2^31 - 1.
 
-        A product has a number for each part of a row.
+        A product has a number for each part of a row: of a few attributes of few values together, or of one digit of a
+        code, to the base of 4,096.
 
-        As polynomials in the random numbers, those of two different tables differ (each cell has a product of its own),
-        and their degree is the number of parts. So different tables have equal sums with a chance of at most
-        (parts / 2^31)² (Schwartz 1980, Zippel 1979), where no count differs by a multiple of 2^31 - 1.
+        Each cell has a product of its own, as its parts tell it apart from all others. So as polynomials in the random
+        numbers, modulo 2^31 - 1, the sums of two tables differ where a count differs by no multiple of that, and their
+        degree is the number of parts, digits counted each. Then they are equal with a chance of at most
+        (parts / (2^31 - 3))² (Schwartz 1980, Zippel 1979): no number is drawn with a larger one than 1 / (2^31 - 3).
         """
         dialect = self.source.engine.dialect
         found = [_product(parts, dialect) for parts in (self._random(key, i) for i in range(2))]
@@ -206,14 +245,15 @@ class Copy:
         return [first, second], np.array(spans, dtype=np.int64).reshape(-1, 3)
 
     def _random(self, key: bytes, which: int) -> list[tuple[str, list[int]]]:
-        """The parts of a row, some attributes as one number each, and a random number for each value of a part."""
+        """The parts of a row, each below `_TABLED`, and a random number for each value of a part."""
         parts = list[tuple[str, list[int]]]()
         sizes = list[tuple[str, int]]()
-        for i, size in enumerate(self.domain.shape):
-            if sizes and sizes[-1][1] * size <= _TABLED:
-                sizes[-1] = f"({sizes[-1][0]} * {size} + c{i})", sizes[-1][1] * size
-            else:
-                sizes.append((f"CAST(c{i} AS INTEGER)", size))
+        for i, whole in enumerate(self.domain.shape):
+            for digit, size in _digits(f"CAST(c{i} AS INTEGER)", whole, self.source.engine.dialect):
+                if sizes and sizes[-1][1] * size <= _TABLED:
+                    sizes[-1] = f"({sizes[-1][0]} * {size} + {digit})", sizes[-1][1] * size
+                else:
+                    sizes.append((digit, size))
         for number, (index, size) in enumerate(sizes):
             drawn = hashlib.shake_256(key + bytes([which]) + number.to_bytes(4)).digest(8 * size)
             parts.append((index, [1 + x % (_PRIME - 1) for x in np.frombuffer(drawn, ">u8").tolist()]))
@@ -224,7 +264,7 @@ class Copy:
 
     @property
     def _unread(self) -> str:
-        return f"{self.place} could not be read: make it with `tacit encode`."
+        return f"{self.place} could not be read: make it with `tacit encode`, in Python with tacit.encode."
 
     @property
     def _table(self) -> str:
@@ -246,9 +286,18 @@ class Copy:
         return quietly(lambda: engine.state(self.place), self._unread)
 
     def check(self) -> None:
-        """Refuse what was put in the place of the copy since it was opened: prices are for that one."""
-        if self._state() != self._was:
-            raise DataError(f"{self.place} is another copy than the one that was opened: open the session again.")
+        """Refuse what was put in the place of the copy since it was opened: prices are for that one.
+
+        Once is for good, also where the state is again what it was: what was done in between nobody knows.
+        """
+        if self._distrusted or self._state() != self._was:
+            self.distrust()
+            raise DataError(
+                f"{self.place} is another copy than the one that was opened, or was written to: open the session again."
+            )
+
+    def distrust(self) -> None:
+        self._distrusted = True
 
     def _run(self, statements: Sequence[str], progress: Progress | None = None) -> list[list[Counts]]:
         reader = self._reader
@@ -260,47 +309,25 @@ class Copy:
     def _cells(self, one: Group) -> int:
         return math.prod(one.shape(self.domain))
 
-    def _scan(self, groups: Sequence[Group]) -> None:
-        """Count these, as many at a time as memory allows, and remember them."""
+    def _weight(self, groups: Iterable[Group]) -> int:
+        """What these take where they are remembered."""
+        return sum(weight(_key(one), self._cells(one)) for one in groups)
+
+    def _scan(self, groups: Sequence[Group], part: Portion = (0, 1, 1)) -> None:
+        """Count these, as many at a time as memory allows, and remember them. `part`: of what is planned."""
         scans = self._together(groups)
         for done, some in enumerate(scans):
             scan = self._scan_of(some)
-            tables = scan.tables(*self._run([scan.sql(self._table)], self._share(done, len(scans))))
+            tables = scan.tables(*self._run([scan.sql(self._table)], self._share(done, len(scans), part)))
             for one, table in zip(some, tables, strict=True):
-                self._tables[_key(one)] = table
-        room = max(KEPT, sum(map(self._cells, groups)))
-        while sum(table.size for table in self._tables.values()) > room:
-            self._tables.popitem(last=False)  # the oldest
-
-    def _joined(self, groups: Sequence[Group]) -> list[Group]:
-        """Fewer, larger tables that all of these follow from by adding up, each small enough to be counted directly.
-
-        DuckDB counts by up to 20 bits of codes without hashing, in one scan of just these columns, and takes as long
-        for five attributes as for two; `GROUPING SETS` hashes every row once for each set. Each time the largest table
-        that is left is joined with the attributes that bring the most others along.
-        """
-        bits = [bits_of(size) for size in self.domain.shape]
-        place = {name: i for i, name in enumerate(self.domain)}
-        scopes = {sum(1 << place[name] for name in one.names) for one in groups}
-        left = sorted(scopes, key=lambda scope: -_sum(scope, bits))
-        found = list[Group]()
-        while left:
-            joint = left[0]
-            while True:
-                fits = [joint | 1 << i for i in range(len(bits)) if not joint >> i & 1]
-                fits = [wider for wider in fits if _sum(wider, bits) <= _JOINT]
-                if not fits:
-                    break
-                joint = max(fits, key=lambda wider: sum(not scope & ~wider for scope in left))
-            left = [scope for scope in left if scope & ~joint]
-            found.append(Group(tuple(name for name, i in place.items() if joint >> i & 1)))
-        return found
+                self._tables.keep(_key(one), table)
+        self._tables.shrink(max(KEPT, self._weight(groups)))
 
     def _together(self, groups: Sequence[Group]) -> list[list[Group]]:
         """The groups that each scan counts: as many as memory allows, whatever the rows are; a larger one by itself."""
         scans = list[list[Group]]()
         cells, columns = PER_SCAN, set[object]()
-        alone = self.source.engine.dialect == "duckdb"  # see `_joined`
+        alone = self.source.engine.dialect == "duckdb"  # see `scan.joined`
         for one in groups:
             cells += self._cells(one)
             columns |= {*one.names, *([_key(one)[1]] if one.where else [])}
@@ -314,7 +341,7 @@ class Copy:
         place = {name: f"c{i}" for i, name in enumerate(self.domain)}
         used = {name for one in groups for name in one.names}
         sizes = {place[name]: self.domain.sizes[name] for name in self.domain if name in used}
-        met, marks, sets = dict[str, str](), dict[Where, str](), list[list[str]]()
+        met, marks, sets = dict[str, str](), dict[EncodedWhere, str](), list[list[str]]()
         for one in groups:
             sets.append([place[name] for name in self.domain if name in one.names])
             if one.where:
@@ -323,35 +350,26 @@ class Copy:
                 sets[-1].append(mark)
         return Scan(sets, sizes, met)
 
-    def _share(self, done: int, scans: int) -> Progress | None:
-        told = self.progress
-        return None if told is None else lambda share: told((done + share) / scans)
-
-    def _nearest(self, wanted: Key) -> Key | None:
-        """The remembered table that this one is, or follows from by adding up: the smallest such."""
-        if wanted in self._tables or wanted[1]:
-            return wanted if wanted in self._tables else None
-        larger = [key for key in self._tables if wanted[0] < key[0] and not key[1]]
-        return min(larger, key=lambda key: self._tables[key].size, default=None)
+    def _share(self, done: int, scans: int, part: Portion) -> Progress | None:
+        """What is told the share of one scan, of those of one part of what is planned."""
+        told, (begun, end, planned) = self.progress, part
+        if told is None:
+            return None
+        return lambda share: told((begun + (end - begun) * (done + share) / scans) / planned)
 
     def _remembered(self, one: Group) -> Counts | None:
         """The table of a group, if it is known; axes in the order of the group's names."""
         names, where = wanted = _key(one)
-        nearest = self._nearest(wanted)
+        nearest = self._tables.nearest(wanted)
         if nearest is None:
             return None
         ordered = [name for name in self.domain if name in nearest[0]]
         found = self._tables[nearest].sum(axis=tuple(i for i, name in enumerate(ordered) if name not in names))
         if nearest != wanted and found.size <= _FEW:
-            self._tables[wanted] = found
+            self._tables.keep(wanted, found)
         left = [name for name in ordered if name in names]
         axes = [left.index(name) for name in one.names]
         return np.asarray(found.transpose(*axes, *([len(axes)] if where else [])))
-
-
-def _sum(scope: int, bits: Sequence[int]) -> int:
-    """The bits of the attributes in a scope, which is a set of places as a number."""
-    return sum(many for i, many in enumerate(bits) if scope >> i & 1)
 
 
 def _key(one: Group) -> Key:
@@ -367,6 +385,20 @@ def _conditions(where: Iterable[Factor], place: dict[str, str]) -> str:
         listed = ", ".join(map(str, codes))
         met.append(f"{column} BETWEEN {codes[0]} AND {codes[-1]}" if run else f"{column} IN ({listed})")
     return f"CASE WHEN {' AND '.join(met)} THEN 1 ELSE 0 END"
+
+
+def has_digits(domain: Domain) -> bool:
+    """Whether a code of the domain has several digits in `sums`. Earlier versions had one number for each value."""
+    return any(size > _TABLED for size in domain.shape)
+
+
+def _digits(code: str, size: int, dialect: Dialect) -> Iterable[tuple[str, int]]:
+    """The digits of a code, the lowest first, and how many values each has: together they say which code it is."""
+    shift = 0
+    while size > _TABLED:
+        yield _SHIFTED[dialect].format(code, shift, _TABLED - 1), _TABLED
+        size, shift = -(-size // _TABLED), shift + _DIGIT
+    yield (_SHIFTED[dialect].format(code, shift, _TABLED - 1) if shift else code), size
 
 
 def _product(parts: Sequence[tuple[str, list[int]]], dialect: Dialect) -> str:

@@ -1,4 +1,4 @@
-"""The engines that hold rows: a DuckDB inside this process, a PostgreSQL server; and Spark, in `tacit.load.spark`.
+"""Trusted with counts: the engines that hold rows, DuckDB in this process and PostgreSQL; Spark has its own file.
 
 DuckDB reads files (CSV as `CsvFile` says), frames and Arrow; the other two do the grouping where the rows are.
 """
@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,17 +25,30 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load import Check, JoinedTable, Numbers, Progress, named, quietly
+from tacit.load import WRITTEN, Check, JoinedTable, NumberColumns, Progress, named, one_by_one, quietly
 from tacit.load.columns import Dialect, TableColumn, csv_type, match, table_column
+from tacit.load.files import files_of, state_of
 from tacit.model.domain import Domain
 
 T = TypeVar("T")
 
-MEMORY = "700MB"  # of DuckDB where it works on an encoded copy: with ours, below 1 GB
+ENGINE_MEMORY = "700MB"  # of DuckDB where it works on an encoded copy: with ours, below 1 GB
 DIRECT_BITS = 20  # of the codes that rows are counted by, up to which DuckDB indexes an array and hashes nothing
 _LOOK_EVERY = 0.1  # seconds: how often the engine is asked how far it has come
 _NAME = "tacit_source"
 _UNREACHED = "the PostgreSQL server could not be reached: check the address, the user and the password."
+# What PostgreSQL knows of a table without reading it. It is another one after rows were written to new pages, after all
+# of them were deleted or written anew, and after columns or constraints came, went or changed places.
+_STATE = """
+    SELECT CAST(oid AS BIGINT), obj_description(oid, 'pg_class'),
+        CAST(pg_relation_filenode(oid) AS BIGINT), pg_relation_size(oid),
+        ARRAY(SELECT CAST(c.oid AS BIGINT) FROM pg_constraint c WHERE c.conrelid = t.oid ORDER BY c.oid),
+        ARRAY(SELECT concat(attnum, attname) FROM pg_attribute WHERE attrelid = t.oid AND attnum > 0 ORDER BY attnum)
+    FROM pg_class t WHERE oid = to_regclass(%s)
+"""
+# A constraint that refuses whatever anybody inserts or updates, and looks at no row that is there. It goes with the
+# table, where a trigger would leave a function behind, and it binds the owner, whom a REVOKE does not.
+UNWRITTEN = "an_encoded_copy_is_not_written_to"
 _KINDS = "SELECT oid, format_type(oid, NULL), typcategory FROM pg_type WHERE oid = ANY(%s)"
 
 
@@ -43,6 +57,7 @@ class DuckDB:
 
     `ours` is whether the connection is, so that its settings may be changed and its work interrupted. `header` gives
     the names of a CSV file's columns: what their rows look like is not guessed then, only to be read again as declared.
+    `read_from` are the names and patterns of the files that it is read from, where they are known.
     """
 
     dialect: Dialect = "duckdb"
@@ -57,9 +72,11 @@ class DuckDB:
         *,
         ours: bool = True,
         header: Callable[[Any], list[str]] | None = None,
+        read_from: Sequence[str] = (),
     ) -> None:
         self.failure = f"{shown} could not be read{' as ' * bool(form)}{form}."
         self._shown, self._relate, self._header, self.ours = shown, relate, header, ours
+        self._read_from = read_from
         self._types: dict[str, str] = {}
         self._spilled: str | None = None
 
@@ -73,6 +90,11 @@ class DuckDB:
     @cached_property
     def _relation(self) -> Any:
         return self._relate(self._connection if self.ours else None, self._types)
+
+    def version(self) -> str:
+        found = files_of(self._read_from)
+        # A folder may have the name of a table, and the copy may be written into it.
+        return "\n".join(f"{one} {state_of(one) if os.path.isfile(one) else ''}" for one in found)
 
     def related(self, connection: Any, types: dict[str, str]) -> Any:
         """The relation in another connection, for a join; a CSV file's columns as these types say."""
@@ -98,21 +120,25 @@ class DuckDB:
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
         return list(self._relation.query(_NAME, statement).fetchall())
 
-    def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
-        def first() -> Numbers:
+    def run(self, statements: Sequence[str], progress: Progress | None) -> list[NumberColumns]:
+        def first() -> NumberColumns:
             return self._fetch(statements[0])
 
         try:
             found = self._watched(first, progress) if progress and self.ours else first()
             return [found, *map(self._fetch, statements[1:])]
         except duckdb.Error:
-            for name, kind in self._types.items():
-                if self._reads(name, "VARCHAR") and not self._reads(name, kind):
-                    wanted = "a date like 2024-05-31" if kind == "TIMESTAMP" else "a number"
-                    raise DataError(f"column {name} of {self._shown} holds something that is not {wanted}.") from None
+            self._check_types()
             raise
 
-    def _fetch(self, sql: str) -> Numbers:
+    def _check_types(self) -> None:
+        """Name a column of a CSV file that holds something else than it is read as."""
+        for name, kind in self._types.items():
+            if self._reads(name, "VARCHAR") and not self._reads(name, kind):
+                wanted = "a date like 2024-05-31" if kind == "TIMESTAMP" else "a number"
+                raise DataError(f"column {name} of {self._shown} holds something that is not {wanted}.") from None
+
+    def _fetch(self, sql: str) -> NumberColumns:
         return [np.asarray(column) for column in self._relation.query(_NAME, sql).fetchnumpy().values()]
 
     def _watched(self, work: Callable[[], T], progress: Progress) -> T:
@@ -151,11 +177,17 @@ class DuckDB:
             def write() -> None:
                 self._relation.query(_NAME, sql)
 
-            if progress and self.ours:
-                self._watched(write, progress)
-            else:
-                write()
-            check(self.kept(made))
+            try:
+                if progress and self.ours:
+                    self._watched(write, progress)
+                else:
+                    write()
+            except (duckdb.OperationalError, duckdb.PermissionException):  # of room, memory or rights
+                raise
+            except duckdb.Error:
+                self._check_types()
+                raise DataError(self.failure) from None
+            check(self.kept(made), self)
 
     def kept(self, place: str) -> DuckDB:
         file = glob.escape(place)  # to DuckDB every path is a pattern
@@ -172,13 +204,13 @@ class DuckDB:
         return str(found[0][0].decode()) if found else ""
 
     def state(self, place: str) -> str:
-        # A link on the way to the file is another one when it was turned elsewhere and back.
-        seen = [os.stat(place), *(link.lstat() for link in links_to(Path(place).absolute()))]
-        return " ".join(f"{one.st_dev} {one.st_ino} {one.st_size} {one.st_mtime_ns} {one.st_ctime_ns}" for one in seen)
+        return state_of(place)
 
     def drop(self, place: str) -> None:
         Path(place).unlink(missing_ok=True)
-        for kind in (".*.new", ".spill.*", ".*.new.spill.*"):  # of a run that was cut short
+
+    def sweep(self, place: str) -> None:
+        for kind in (".*.new", ".spill.*", ".*.new.spill.*"):
             for left in Path(place).parent.glob(glob.escape(Path(place).name) + kind):
                 shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
 
@@ -192,7 +224,7 @@ class DuckDB:
         self._spilled = tempfile.mkdtemp(prefix=f"{Path(place).name}.spill.", dir=Path(place).parent)
         weakref.finalize(self, shutil.rmtree, self._spilled, ignore_errors=True)
         spilled = exp.Literal.string(self._spilled).sql("duckdb")
-        self._connection.execute(f"SET memory_limit = '{MEMORY}'")
+        self._connection.execute(f"SET memory_limit = '{ENGINE_MEMORY}'")
         self._connection.execute(f"SET temp_directory = {spilled}")
         self._connection.execute("SET preserve_insertion_order = false")
         self._connection.execute(f"SET perfect_ht_threshold = {DIRECT_BITS}")
@@ -254,17 +286,6 @@ def is_database(path: str) -> bool:
         return file.read(12)[8:] == b"DUCK"
 
 
-def links_to(place: Path) -> list[Path]:
-    """The links on the way to a file: in its own name, and in the names that these stand for."""
-    found, ways = list[Path](), [place]
-    while ways:
-        way = ways.pop()
-        links = [one for one in (way, *way.parents) if one.is_symlink() and one not in found]
-        ways += [link.parent / link.readlink() for link in links]
-        found += links
-    return found
-
-
 @contextmanager
 def new_file(place: str) -> Iterator[str]:
     """A file that only its owner reads, and that comes to its place when all that is done with it here is done.
@@ -301,10 +322,15 @@ class Postgres:
         self.table = table
         self.failure = f"the PostgreSQL table {shown} could not be read: check its name and your rights."
         self.url = url
+        self._transaction: Any = None  # the one that all is asked in, where it is not asked in one of its own
 
     def stated(self, sql: str) -> str:
         """A statement as it is sent."""
         return sql
+
+    def version(self) -> str:
+        """None: one transaction reads one state, whatever others write meanwhile."""
+        return ""
 
     def checked(self, connection: Any) -> None:
         """Refuse what must not be counted, in the transaction that counts."""
@@ -325,10 +351,10 @@ class Postgres:
 
         return self._ask(described)
 
-    def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
-        def counted(connection: Any) -> list[Numbers]:
+    def run(self, statements: Sequence[str], progress: Progress | None) -> list[NumberColumns]:
+        def counted(connection: Any) -> list[NumberColumns]:
             self.checked(connection)
-            return [copied(connection, self.stated(sql)) for sql in statements]
+            return one_by_one(lambda sql: copied(connection, self.stated(sql)), statements, progress)
 
         return self._ask(counted)
 
@@ -342,6 +368,8 @@ class Postgres:
     def _ask(self, work: Callable[[Any], T], *, only_read: bool = True) -> T:
         import psycopg
 
+        if self._transaction is not None:
+            return work(self._transaction)
         with quietly(lambda: psycopg.connect(self.url), _UNREACHED) as connection:
             # Repeatable: all statements see one state of a table that others write to.
             connection.execute(f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ {'READ ONLY' * only_read}")
@@ -349,55 +377,64 @@ class Postgres:
             return work(connection)
 
     def keep(self, select: str, place: str, about: str, check: Check, progress: Progress | None) -> None:
+        import psycopg
+
         def write(connection: Any) -> None:
             name = named(place, "postgres")
             self.checked(connection)
-            connection.execute(f"CREATE TABLE {name.sql('postgres')} AS {self.stated(select)}")
+            try:
+                connection.execute(f"CREATE TABLE {name.sql('postgres')} AS {self.stated(select)}")
+            except psycopg.DataError:  # of the rows, which a view casts: room and rights are other errors
+                raise DataError(self.failure) from None
             # Without statistics the planner sorts all rows for each of the GROUPING SETS: four times the work.
             connection.execute(f"ANALYZE {name.sql('postgres')}")
-            check(_Unfinished(connection, name, place))  # nobody else sees the table before this transaction ends
+            if progress:
+                progress(WRITTEN)
+            # Nobody else sees the copy before this transaction ends; and what others write to the table meanwhile is
+            # not seen here, so that what the copy is compared with are the rows that it was made of.
+            check(self.kept(place).within(connection), self.within(connection))
+            guard = f"ADD CONSTRAINT {UNWRITTEN} CHECK (false) NOT VALID"
+            connection.execute(f"ALTER TABLE {name.sql('postgres')} {guard}")
             connection.execute(f"COMMENT ON TABLE {name.sql('postgres')} IS 'tacit {about}'")
 
         self._ask(write, only_read=False)
+        if progress:
+            progress(1.0)
+
+    def within(self, transaction: Any) -> Postgres:
+        """The same table, as a transaction sees it that has begun."""
+        found = copy(self)
+        found._transaction = transaction
+        return found
 
     def kept(self, place: str) -> Postgres:
         return Postgres(self.url, named(place, "postgres"), place)
 
     def made_for(self, place: str) -> str | None:
-        there, comment = self._found(place)
-        if there is None:
+        found = self._found(place)
+        if found is None:
             return None
+        comment = found[1]
         return comment.removeprefix("tacit ") if comment and comment.startswith("tacit ") else ""
 
     def state(self, place: str) -> str:
         return str(self._found(place))
 
-    def _found(self, place: str) -> tuple[int | None, str | None]:
-        """The number that no other table of the server has, and the comment."""
+    def _found(self, place: str) -> tuple[Any, ...] | None:
+        """The number that no other table of the server has, the comment, and what else `_STATE` tells."""
         name = named(place, "postgres").sql("postgres")
-        sql = "SELECT CAST(to_regclass(%s) AS oid), obj_description(to_regclass(%s), 'pg_class')"
-        found: tuple[int | None, str | None] = self._ask(
-            lambda connection: connection.execute(sql, (name, name)).fetchone()
-        )
+        found: tuple[Any, ...] | None = self._ask(lambda connection: connection.execute(_STATE, (name,)).fetchone())
         return found
 
     def drop(self, place: str) -> None:
         name = named(place, "postgres").sql("postgres")
         self._ask(lambda connection: connection.execute(f"DROP TABLE IF EXISTS {name}"), only_read=False)
 
-
-class _Unfinished(Postgres):
-    """A table as the transaction sees it that makes it."""
-
-    def __init__(self, connection: Any, table: exp.Table, shown: str) -> None:
-        super().__init__("", table, shown)
-        self._connection = connection
-
-    def _ask(self, work: Callable[[Any], T], *, only_read: bool = True) -> T:
-        return work(self._connection)
+    def sweep(self, place: str) -> None:
+        """A transaction that was cut short leaves nothing."""
 
 
-def copied(connection: Any, sql: str) -> Numbers:
+def copied(connection: Any, sql: str) -> NumberColumns:
     """The columns of a result whose fields are all BIGINT and never NULL.
 
     PostgreSQL's binary COPY has 19 bytes of header, then each row as a field count and, for each field, its length and

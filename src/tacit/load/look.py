@@ -20,11 +20,11 @@ from tacit.load.engines import DuckDB
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 
-TRIMMED = 0.005  # the share of the values at either end that may be outliers
-FAR = 0.5  # outliers are so far from the others, in the width of those
+_TRIMMED = 0.005  # the share of the values at either end that may be outliers
+_FAR = 0.5  # outliers are so far from the others, in the width of those
 MAX_WHOLE = 2.0**52  # whole numbers beyond this are binned as any others
-MAX_LISTED = 50  # more different values than this look like names or identifiers
-MOST_VALUES = 5  # undeclared values that are named
+MAX_CATEGORIES = 50  # more different values than this look like names or identifiers
+MOST_NAMED_VALUES = 5  # undeclared values that are named
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ def fits(source: Source, domain: Domain) -> Iterator[tuple[str, Fit | DataError]
     """How the rows of each attribute's column fit it, or what keeps them from being read."""
     bare = {name: replace(attribute, other=None, missing=None, clamp=False) for name, attribute in domain.items()}
     try:
-        found = match(source.engine.columns(Domain(bare)), Domain(bare), None)
+        found = match(source.columns(Domain(bare)), Domain(bare), None)
     except DataError:
         found = {}  # of some column: one by one they say of which
     for name, attribute in bare.items():
         try:
             alone = Domain({name: attribute})
-            column = found.get(name) or match(source.engine.columns(alone), alone, None)[name]
+            column = found.get(name) or match(source.columns(alone), alone, None)[name]
             yield name, _fit(source, name, attribute, column)
         except DataError as error:
             yield name, error
@@ -115,13 +115,13 @@ def _look(engine: DuckDB, column: TableColumn) -> Seen:
         missing, number = engine.look(exp.select(has_missing, few))
         listed = sorted(v for v in engine.look(exp.select(values))[0] or [] if v) if number < 200 else []
         listed = [value for value in listed if value.isprintable()]  # no category lists others; they are its `other`
-        found = tuple(listed) if 0 < len(listed) <= MAX_LISTED else None
+        found = tuple(listed) if 0 < len(listed) <= MAX_CATEGORIES else None
         return Seen(None, None, False, found, bool(missing), different)
     if column.type in ("number", "decimal"):
         value = exp.cast(name.copy(), "DOUBLE")
         inside = exp.Where(this=exp.func("ISFINITE", value))
         # Not the ends themselves: one outlier would make all other rows share a bin. What lies beyond is clamped.
-        low_share, high_share = (exp.Literal.number(share) for share in (TRIMMED, 1 - TRIMMED))
+        low_share, high_share = (exp.Literal.number(share) for share in (_TRIMMED, 1 - _TRIMMED))
         asked = [
             exp.func("QUANTILE_DISC", value, low_share),
             exp.func("QUANTILE_DISC", value, high_share),
@@ -135,7 +135,7 @@ def _look(engine: DuckDB, column: TableColumn) -> Seen:
         )
         *_, least, most = ends
         # Few whole numbers have a bin each: none of them takes the room of the others.
-        low, high = (least, most) if is_whole and most - least < MAX_LISTED else _without_outliers(*ends)
+        low, high = (least, most) if is_whole and most - least < MAX_CATEGORIES else _without_outliers(*ends)
         is_whole = bool(is_whole and max(abs(low), abs(high)) < MAX_WHOLE)
         flags = is_whole and least >= 0 and most <= 1
         return Seen(low, high, is_whole, None, bool(missing), different, flags)
@@ -144,7 +144,7 @@ def _look(engine: DuckDB, column: TableColumn) -> Seen:
         since = exp.cast(exp.Literal.string(origin.isoformat()), "DATE")
         days = exp.paren(exp.Sub(this=exp.cast(name, "DATE"), expression=since))
         finite = exp.Where(this=exp.func("ISFINITE", name.copy()))
-        shares = [exp.func("QUANTILE_DISC", days, exp.Literal.number(share)) for share in (TRIMMED, 1 - TRIMMED)]
+        shares = [exp.func("QUANTILE_DISC", days, exp.Literal.number(share)) for share in (_TRIMMED, 1 - _TRIMMED)]
         every = (
             exp.Filter(this=one, expression=finite) for one in (*shares, exp.func("MIN", days), exp.func("MAX", days))
         )
@@ -161,7 +161,7 @@ def _without_outliers(
     """The least and the most, each unless it lies far from where nearly all values are."""
     if low is None or high is None or least is None or most is None:
         return None, None
-    far = FAR * (high - low)
+    far = _FAR * (high - low)
     return (low if least < low - far else least), (high if most > high + far else most)
 
 
@@ -189,12 +189,12 @@ def _examples(source: Source, value: exp.Expr, code: exp.Expr, bare: Attribute) 
     v = exp.column("v0", table="data")
     if bare.ordered:
         asked = exp.select(exp.func("MIN", v), exp.func("MAX", v.copy())).from_(data).where(outside)
-        low, high = source.engine.fetch(asked.sql("duckdb"))[0]
+        low, high = source.fetch(asked.sql("duckdb"))[0]
         return f"{low} to {high}" if low != high else f"{low}"
     asked = exp.select(exp.alias_(exp.cast(v, "text"), "v"), _count("n")).from_(data).where(outside).group_by("v")
-    found = source.engine.fetch(asked.order_by("n DESC", "v").limit(MOST_VALUES + 1).sql("duckdb"))
-    named = ", ".join(f"{value} in {rows:,}" for value, rows in found[:MOST_VALUES])
-    return named + (", …" if len(found) > MOST_VALUES else "")
+    found = source.fetch(asked.order_by("n DESC", "v").limit(MOST_NAMED_VALUES + 1).sql("duckdb"))
+    named = ", ".join(f"{value} in {rows:,}" for value, rows in found[:MOST_NAMED_VALUES])
+    return named + (", …" if len(found) > MOST_NAMED_VALUES else "")
 
 
 def _count(name: str) -> exp.Expr:

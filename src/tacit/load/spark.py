@@ -1,4 +1,4 @@
-"""The engine of a Spark cluster, which does the grouping where the rows are. Made by `open_source`."""
+"""Trusted with counts: the engine of a Spark cluster, which groups where the rows are. Made by `open_source`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from typing import Any, TypeVar
 import numpy as np
 from sqlglot import exp
 
-from tacit.load import Check, JoinedTable, Numbers, Progress
+from tacit.errors import DataError
+from tacit.load import BEGUN, WRITTEN, Check, JoinedTable, NumberColumns, Progress, one_by_one
 from tacit.load.columns import Dialect, TableColumn, table_column
 from tacit.model.domain import Domain
 
 T = TypeVar("T")
 
-_MARK = "_tacit"  # Spark takes files that begin so for none of the table's
+# Files of ours in the folder of a copy. Spark takes none that begin so for the table's.
+_BEGUN = "_tacit_begun"  # there before anything else: what is in the folder is ours
+_MARK = "_tacit"  # there last: it is whole and checked
 _STATUS = re.compile(r"path=(.*?);.*?length=(\d+);.*?modification_time=(\d+)")  # of a file, in Hadoop's words
 
 
@@ -32,6 +35,10 @@ class Spark:
         self.table = exp.table_(f"tacit_{uuid.uuid4().hex}", quoted=True)
         self.frame = frame
 
+    def version(self) -> str:
+        """None is known: what a DataFrame is made of may be anything, at any number of places."""
+        return ""
+
     def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
         return tuple(table_column(name, kind) for name, kind in self.types())
 
@@ -42,17 +49,21 @@ class Spark:
         fields = self.frame.schema.fields
         return [(field.name, zoned.get(kind := field.dataType.simpleString(), kind)) for field in fields]
 
-    def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
-        found = self._named(lambda session: [session.sql(sql).toArrow() for sql in statements])
+    def run(self, statements: Sequence[str], progress: Progress | None) -> list[NumberColumns]:
+        found = self._named(lambda session: one_by_one(lambda sql: session.sql(sql).toArrow(), statements, progress))
         return [[column.to_numpy().astype(np.int64) for column in table.columns] for table in found]
 
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
         return self._named(lambda session: [tuple(row) for row in session.sql(statement).collect()])
 
     def keep(self, select: str, place: str, about: str, check: Check, progress: Progress | None) -> None:
-        self._named(lambda session: session.sql(select).write.mode("error").parquet(place))
+        self._begin(place)
         try:
-            check(self.kept(place))
+            # To a folder that is there already: with our mark in it, and nothing else.
+            self._named(lambda session: session.sql(select).write.mode("append").parquet(place))
+            if progress:
+                progress(WRITTEN)
+            check(self.kept(place), self)
             # Last, in a file that is no part of the table: not every place that Spark writes to can rename a folder.
             files, mark = self._files(f"{place}/{_MARK}")
             written = files.create(mark, False)
@@ -61,6 +72,24 @@ class Spark:
         except BaseException:
             self.drop(place)
             raise
+        if progress:
+            progress(1.0)
+
+    def _begin(self, place: str) -> None:
+        """A folder of our own, with a mark by which it is known as ours; refused where something is there.
+
+        Hadoop makes no folder exclusively, since it takes one that is there for made. It does make a file so: of two
+        runs one gets the mark. A folder that came to be in between has other files, and keeps them.
+        """
+        there = DataError(f"{place} is there already, and stays as it is: name another place.")
+        files, folder = self._files(place)
+        if files.exists(folder):
+            raise there
+        _, mark = self._files(f"{place}/{_BEGUN}")
+        files.create(mark, False).close()
+        if len(files.listStatus(folder)) != 1:
+            files.delete(mark, False)
+            raise there
 
     def kept(self, place: str) -> Spark:
         return Spark(self.frame.sparkSession.read.parquet(place))
@@ -70,8 +99,9 @@ class Spark:
         if not files.exists(folder):
             return None
         files, mark = self._files(f"{place}/{_MARK}")
-        if not files.exists(mark):  # a run that was cut short, or nothing of ours
-            return ""
+        if not files.exists(mark):
+            _, begun = self._files(f"{place}/{_BEGUN}")
+            return BEGUN if files.exists(begun) else ""
         opened = files.open(mark)
         try:
             return str(self.frame.sparkSession._jvm.org.apache.commons.io.IOUtils.toString(opened, "UTF-8"))
@@ -90,6 +120,9 @@ class Spark:
     def drop(self, place: str) -> None:
         files, folder = self._files(place)
         files.delete(folder, True)
+
+    def sweep(self, place: str) -> None:
+        """What was begun lies at the place itself."""
 
     def _files(self, place: str) -> tuple[Any, Any]:
         """The file system that a place is in, and the place."""

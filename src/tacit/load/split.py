@@ -12,7 +12,7 @@ from sqlglot import exp
 from tacit.errors import DataError
 from tacit.load import is_address, is_query, open_source, quietly
 
-MOST = 10_000  # values
+MOST_SPLIT = 10_000  # values
 
 
 def split_by(data: Any, column: str, table: str | None = None) -> Iterator[tuple[str, Any]]:
@@ -51,6 +51,6 @@ def _literal(text: str) -> str:
 def _checked(column: str, labels: list[Any]) -> list[str]:
     if any(not isinstance(label, str) for label in labels):
         raise DataError(f"some rows have no {column}, so they would be in no block.")
-    if len(labels) > MOST:
-        raise DataError(f"{column} has more than {MOST:,} values.")
+    if len(labels) > MOST_SPLIT:
+        raise DataError(f"{column} has more than {MOST_SPLIT:,} values.")
     return sorted(labels)

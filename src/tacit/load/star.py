@@ -1,4 +1,4 @@
-"""Several tables as one: a fact table, each of whose rows has at most one row of every table that is joined to it.
+"""Trusted with counts: several tables as one, in which a row has at most one row of each table that is joined.
 
 A join adds columns and never rows. So a key that two rows of a joined table share is refused before anything is
 counted; a row without a partner has no value in the new columns, which is `missing`. Two keys that differ where they
@@ -19,14 +19,14 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from sqlglot import exp
 
 from tacit.errors import ConfigError, DataError
-from tacit.load import Check, Numbers, Progress, Source, open_source
+from tacit.load import Check, NumberColumns, Progress, Source, open_source
 from tacit.load.columns import BYTE_ORDER, Dialect, TableColumn, csv_type, match, table_column
 from tacit.load.engines import DuckDB, Postgres, copied
 from tacit.load.spark import Spark
 from tacit.model.domain import Domain
 
 T = TypeVar("T")
-HOLDS = ("public", "person")
+_HOLDS = ("public", "person")
 _JOINED = "tacit_joined"
 _FAILURE = "the joined tables could not be read: values of a key do not have its type."
 _WHOLE = "whole numbers"
@@ -52,7 +52,7 @@ class Join:
     to: str | None = None
 
     def __post_init__(self) -> None:
-        if self.holds not in HOLDS:
+        if self.holds not in _HOLDS:
             raise ConfigError(f'{self.name}: holds is "public" or "person", not {self.holds!r}.')
         if self.source is None and self.table is None:
             raise ConfigError(f"{self.name}: a table that is joined has a source, or is a table of the same database.")
@@ -252,13 +252,16 @@ class JoinedDuckDB(DuckDB):
         self._tables = [exp.table_(f"tacit_part{number}", quoted=True) for number in range(len(parts))]
         self._unique = False
 
+    def version(self) -> str:
+        return "\n".join(part.version() for part in self._parts)
+
     def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
         if domain is not None:
             self._kinds = self._declared(domain, person)
             vars(self).pop("_relation", None)  # it is read as the types say
         return super().columns()
 
-    def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
+    def run(self, statements: Sequence[str], progress: Progress | None) -> list[NumberColumns]:
         self._check()
         return super().run(statements, progress)
 

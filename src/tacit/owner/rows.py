@@ -1,13 +1,15 @@
-"""Where the rows are while a session is open: their cells in memory, or an encoded copy that the engine counts.
+"""Trusted with counts: where the rows are, their cells in memory, or a copy that the engine counts.
 
-Only public things decide: what the owner says, what the ledger was made with, or how many rows and cells there are.
+Only public things decide: what the owner says, what the ledger was made with, how many cells there are; and how many
+rows, where a row is protected. Where a person is, only the number of rows that are kept is public.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,10 @@ from tacit.trusted.cells import encode, read_records
 from tacit.trusted.copy import AnyRecords, Counted
 
 WAYS = ("auto", "memory", "engine")
-MANY = 2**25  # rows, and cells of the domain, from which on an engine holds them by itself
+_MANY = 2**25  # rows, and cells of the domain, from which on an engine holds them by itself
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Rows:
     """The rows of a table: where they are, whose they are, and where a copy of them is kept.
 
@@ -39,6 +41,8 @@ class Rows:
     rows_per_person: int = 1
     held: str = "auto"
     copy: str | None = None
+    _copy: Copy | None = field(default=None, init=False, repr=False)  # which `read` opened
+    _made: bool = field(default=False, init=False, repr=False)  # and whether it made it
 
     def __post_init__(self) -> None:
         if self.held not in WAYS:
@@ -51,13 +55,14 @@ class Rows:
         source = open_source(self.data, self.table)
         if self._way(source, made_with) == "memory":
             return read_records(source, self.domain, **self._whose, progress=loading)
-        copy = self.copy_in(source)
-        if not copy.exists:
+        copy = self._copy = self.copy_in(source)
+        self._made = not copy.exists
+        if self._made:
             self.encode(source, loading)
         elif made_with is None and copy.is_older:
             raise DataError(
                 f"the table was written to since {copy.place} was made of it, and a new ledger would be about the rows "
-                "of then: delete the copy with `tacit forget`, or name another place."
+                "of then: delete the copy with `tacit forget`, in Python with tacit.forget, or name another place."
             )
         copy.progress = loading
         return Counted(copy, self.domain, self.rows_per_person)
@@ -77,6 +82,19 @@ class Rows:
             shelf.put("opened", state, known)
         return known.decode()
 
+    def withdraw(self) -> str | None:
+        """Delete the copy that was read, whose rows were refused, if `read` made it: it would be read ever after.
+
+        The place of a copy that stays: one that was there before, that cannot be deleted or has been replaced. Else
+        None.
+        """
+        if self._copy is not None and self._made:
+            with suppress(DataError):
+                self._copy.check()
+                self._copy.delete(left_over=False)
+                return None
+        return None if self._copy is None else self._copy.place
+
     def encode(self, source: Source, loading: Progress | None = None) -> Copy:
         """Write the copy, which is not there yet."""
         copy = self.copy_in(source)
@@ -87,8 +105,8 @@ class Rows:
         """Delete the copy, and what runs that were cut short have left: where it was, and whether it was there."""
         copy = self.copy_in(open_source(self.data, self.table))
         found = copy.made_for
-        if found == "" and copy.source.engine.dialect != "spark":  # there it may be a run that was cut short
-            raise ConfigError(f"{copy.place} is no copy that Tacit has made, and stays.")
+        if found == "":
+            raise ConfigError(f"{copy.place} is no copy that Tacit has made, and stays: delete it by hand.")
         copy.delete()
         return copy.place, found is not None
 
@@ -111,7 +129,7 @@ class Rows:
         copy = Copy(source, "", self.domain, self.person, self.rows_per_person, of, self._file_state())
         if self.copy is not None:
             copy.place = self.copy
-        elif source.engine.dialect == "postgres":
+        elif source.names()[0] == "postgres":
             copy.place = f"tacit_codes_{hashlib.sha256(f'{copy.about} {ledger}'.encode()).hexdigest()[:16]}"
         else:
             copy.place = ledger + ".codes"
@@ -142,4 +160,8 @@ class Rows:
         ours = isinstance(self.data, str | Path) and not is_address(str(self.data))
         if self.copy is not None or (ours and self.copy_in(source).exists):  # who makes a copy wants it to be used
             return "engine"
-        return "engine" if ours and self.domain.size > MANY and source.rows() > MANY else "memory"
+        # The way is seen by what it refuses. With people it must not tell how many rows there are beyond those that are
+        # kept: one person may have any number of them.
+        if self.person is not None:
+            return "memory"
+        return "engine" if ours and self.domain.size > _MANY and source.rows() > _MANY else "memory"

@@ -8,12 +8,11 @@ The engine that holds the table bins and counts. `load/` knows the engines, and 
 
 All prices rest on that. It holds whatever bins `load/` chooses, because `load/` gives only scalar expressions:
 `_row_wise` takes those that are made of one column and of deterministic functions, and everything around them is
-written here. What comes back must be distinct declared cells with positive counts, and add up to what a second
-statement counts without bins and lists. So a mistake in `load/` costs accuracy, or refuses the load.
+written here. What comes back must be distinct declared cells with positive counts, of files as they were, and add up
+to what a second statement counts without bins and lists. So a mistake in `load/` costs accuracy, or refuses the load.
 
 What is not promised. Sums notice rows that are lost or counted twice, not an engine that moves one to another cell. The
-checks are against mistakes, not against malice. And `load/` sees rows: what it prints or raises is its own duty
-(`load.quietly`).
+checks are against mistakes, not malice. `load/` sees rows: what it prints or raises is its own duty (`load.quietly`).
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from sqlglot import exp
 from tacit.errors import DataError
 from tacit.exact.price import check_person
 from tacit.model.domain import Domain, Slot
-from tacit.model.engine import Coded, Countable, Loadable, Progress
+from tacit.model.engine import Coded, Countable, Loadable, Progress, Run
 from tacit.model.values import as_listed
 from tacit.trusted.records import MAX_ROWS, Codes, Counts, Records
 
-MAX_CELLS = 2**27  # distinct cells held in memory
+MAX_HELD_CELLS = 2**27  # distinct cells held in memory
 
 Spell = Callable[[exp.Expr | str], str]
 # What codes may be made of: nothing that looks at another row, at the clock or at chance.
@@ -86,19 +85,21 @@ def read_cells(
     progress: Progress | None = None,
 ) -> tuple[list[Codes], Counts]:
     """The codes of the cells, and how many rows each has. For `read_records`; by itself only of public tables."""
+    version = source.version()
     (*words, counts), ((total,),) = source.run(_statements(source, domain, person, rows_per_person), progress)
     if len(counts) == 0:
         raise DataError("the table has no rows." if person is None else "the table has no rows that name a person.")
-    if len(counts) > MAX_CELLS:
+    if len(counts) > MAX_HELD_CELLS:
         finest = sorted(domain, key=lambda name: -domain[name].size)[:3]
         sizes = ", ".join(f"{name} ({domain[name].size:,})" for name in finest)
         raise DataError(
-            f"the rows fall into more than {MAX_CELLS:,} distinct cells: declare coarser bins or fewer attributes. "
-            f"The finest have the most values: {sizes}."
+            f"the rows fall into more than {MAX_HELD_CELLS:,} distinct cells: "
+            f"declare coarser bins or fewer attributes. The finest have the most values: {sizes}."
         )
     if int(counts.max()) >= MAX_ROWS or int(counts.sum()) >= MAX_ROWS:
         raise DataError(f"the table has {MAX_ROWS:,} rows or more; sum it up before it is loaded.")
-    if int(counts.min()) < 1 or int(counts.sum()) != int(total) or not _distinct(domain, words, counts):
+    whole = int(counts.min()) >= 1 and int(counts.sum()) == int(total) and _distinct(domain, words, counts)
+    if not whole or source.version() != version:  # where as many rows came as went, no count tells
         raise DataError(_OTHER_ROWS)
     codes = [_decode(words[slot.word], slot, size) for slot, size in zip(domain.slots, domain.shape, strict=True)]
     domain.check_declared(codes)
@@ -120,11 +121,12 @@ def encode(
         Only what was checked becomes a copy, and `Counted.fingerprint` checks it again where a ledger is bound to it.
     """
     check_person(person, rows_per_person)
+    version = source.version()
     kept, _, control = _selected(source, domain, person, rows_per_person)
 
-    def check(found: Sequence[Counts]) -> None:
-        (((total,),),) = source.run([control])
-        if any(int(counts.sum()) != int(total) for counts in found):
+    def check(found: Sequence[Counts], run: Run) -> None:
+        (((total,),),) = run([control])
+        if any(int(counts.sum()) != int(total) for counts in found) or source.version() != version:
             raise DataError(_OTHER_ROWS)
         domain.check_declared(map(np.flatnonzero, found))
 
@@ -139,11 +141,13 @@ def read_tally(source: Loadable, domain: Domain, person: str | None = None, rows
     """
     check_person(person, rows_per_person)
     (name,) = domain
+    version = source.version()
     counted, control = _statements(source, domain, person, rows_per_person, values_themselves=True)
     found = source.fetch(f"SELECT w0, n, ({control}) AS total FROM ({counted}) AS counted")
     if not found:
         raise DataError("the table has no rows." if person is None else "the table has no rows that name a person.")
-    if len({value for value, *_ in found}) < len(found) or sum(n for _, n, _ in found) != found[0][2]:
+    whole = len({value for value, *_ in found}) == len(found) and sum(n for _, n, _ in found) == found[0][2]
+    if not whole or source.version() != version:
         raise DataError(_OTHER_ROWS)
     named = {as_listed(value): n for value, n, _ in found if value is None or as_listed(value) is not None}
     return Tally(name, tuple(named), np.array(list(named.values()), dtype=np.int64), rows_per_person)
@@ -190,7 +194,7 @@ def _statements(*given: Any, **more: Any) -> tuple[str, str]:
     """The statement that counts the rows of `_selected` by cell, and the control of it."""
     kept, names, control = _selected(*given, **more)
     by = ", ".join(names)
-    return f"SELECT {by}, COUNT(*) AS n FROM ({kept}) AS kept GROUP BY {by} LIMIT {MAX_CELLS + 1}", control
+    return f"SELECT {by}, COUNT(*) AS n FROM ({kept}) AS kept GROUP BY {by} LIMIT {MAX_HELD_CELLS + 1}", control
 
 
 def bounded(named: str, words: Sequence[str], rows_per_person: int, byte_order: str, spell: Spell) -> str:
@@ -287,5 +291,4 @@ def _distinct(domain: Domain, words: Sequence[Counts], counts: Counts) -> bool:
 def _decode(word: Counts, slot: Slot, size: int) -> Codes:
     # Wide enough for the two reserved codes as well.
     dtype = next(t for t in (np.uint8, np.uint16, np.uint32) if size + 1 <= np.iinfo(t).max)
-    codes: Codes = ((word >> slot.shift) & (2**slot.bits - 1)).astype(dtype)
-    return codes
+    return np.asarray((word >> slot.shift) & (2**slot.bits - 1), dtype)

@@ -23,7 +23,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Question
 from tacit.trusted.records import MAX_ROWS, Counts, Records
 
-_OTHERS = "the rows that were counted are not those of the copy: make it again with `tacit encode`."
+_OTHERS = "the rows that were counted are not those of the copy: forget it, and opening a session makes it again."
 
 
 class Counted:
@@ -71,6 +71,7 @@ class Counted:
         table = self._copy.count(one)
         whole = table.dtype == np.int64 and table.shape == one.shape(self.domain)
         if not whole or int(table.min()) < 0 or int(table.sum()) != self.rows:
+            self._copy.distrust()  # so that `counted` refuses what is asked next, before it is paid
             raise DataError(_OTHERS)
         return table
 

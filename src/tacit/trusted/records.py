@@ -43,11 +43,6 @@ class Records:
         self._counts = counts
         self._tables = lru_cache(maxsize=1024)(self.table)  # the same few attributes are asked about again and again
 
-    @property
-    def cells(self) -> int:
-        """How many distinct cells hold a row. Private: never shown."""
-        return len(self._counts)
-
     def prepare(self, questions: Iterable[Question]) -> None:
         """Nothing: they are all here."""
 
@@ -113,7 +108,7 @@ class Records:
             same order. Says nothing about the rows without the key.
         Formula: BLAKE2b (RFC 7693) with `key` over the domain and the cells in sorted order.
         """
-        packed = np.zeros((self.domain.slots[-1].word + 1, self.cells), dtype="<i8")
+        packed = np.zeros((self.domain.slots[-1].word + 1, len(self._counts)), dtype="<i8")
         for slot, codes in zip(self.domain.slots, self._codes.values(), strict=True):
             packed[slot.word] |= codes.astype(np.int64) << slot.shift
         order = np.lexsort(packed)
@@ -138,7 +133,7 @@ class Records:
                 one = self._look_up(factor, None).astype(np.bool_)
             met = one if met is None else np.logical_and(met, one, out=met)
         if complement:
-            met = np.zeros(self.cells, dtype=np.bool_) if met is None else ~met
+            met = np.zeros(len(self._counts), dtype=np.bool_) if met is None else ~met
         # Indexing by place is up to five times faster than by mask where the mask is dense and irregular.
         return None if met is None else np.flatnonzero(met)
 
@@ -148,7 +143,7 @@ class Records:
 
     def _flat(self, names: Sequence[str], chosen: Places | None) -> Counts:
         """Each chosen cell's place in a table over these attributes."""
-        flat: Counts = np.zeros(self.cells if chosen is None else len(chosen), dtype=np.int64)
+        flat: Counts = np.zeros(len(self._counts) if chosen is None else len(chosen), dtype=np.int64)
         for name in names:
             codes = self._codes[name] if chosen is None else self._codes[name][chosen]
             flat *= self.domain[name].size
