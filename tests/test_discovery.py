@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import tomllib
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tacit.cli import main
 from tacit.cli.discovery import with_tables
 from tacit.cli.rehearsal import _rehearsal
 from tacit.config import read_config
+from tacit.errors import DataError
 from tacit.exact import price
 from tacit.exact.price import threshold_of
 from tacit.model.domain import Domain
@@ -351,7 +353,7 @@ def test_times_are_from_before_the_data_were_looked_at(folder: Path, monkeypatch
     with tacit.open(data=str(folder / "visits.csv"), **shared) as session:
         times = [line.time for line in session.transcript()[1]]
     assert len(times) >= 3
-    assert not [time for time in times if time.startswith("2099")]
+    assert not [one for one in times if one.startswith("2099")]
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------
@@ -466,3 +468,38 @@ def test_bounds_say_how_many_rows_they_leave_outside(tmp_path: Path) -> None:
     # Each is right to its bar at 95 %, and 3.5 bars are more than six deviations: less than one in 10^9 draws.
     assert abs((rows["age"] < low).mean() - below) < 3.5 * sure
     assert abs((rows["age"] > high).mean() - above) < 3.5 * sure
+
+
+SECRET = "Wilhelmina"
+UNREADABLE: dict[str, bytes] = {
+    "torn.csv": f'name,sex\n{SECRET},"F\n'.encode() + b"x" * 100,
+    "bytes.csv": f"name,sex\n{SECRET}".encode() + b"\xff\xfe,F\n" * 50,
+    "long.csv": b"name,sex\n" + SECRET.encode() * 300_000 + b",F\n",
+    "none.csv": b"",
+    "torn.parquet": b"PAR1" + SECRET.encode() * 10 + b"PAR1",
+    "torn.json": f'{{"name":"{SECRET}","sex":{SECRET}}}\n'.encode(),
+}
+ASKED = (
+    *(name for name in UNREADABLE if not name.endswith("json")),
+    "SELECT sex FROM read_json('{}/torn.json')",
+    "SELECT sex FROM read_csv('{}/bytes.csv')",
+    "SELECT sex FROM read_csv('{}/torn.csv', strict_mode=true)",
+    "SELECT sex FROM read_csv('{}/long.csv')",
+    "SELECT sex FROM '{}/nothing.csv'",
+)
+
+
+@pytest.mark.parametrize("data", ASKED)
+def test_what_an_engine_says_of_rows_is_never_shown(tmp_path: Path, data: str) -> None:
+    for name, content in UNREADABLE.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as refusal:
+        tacit.discover(
+            data=data.format(tmp_path) if " " in data else tmp_path / data,
+            columns={"sex": {"kind": "category", "discover": True}},
+            budget=BUDGET,
+            ledger=tmp_path / "names.tacit",
+            anchor=tmp_path / "anchor",
+        )
+    assert SECRET not in "".join(traceback.format_exception(refusal.value))
+    assert "duckdb" not in "".join(traceback.format_exception(refusal.value)).lower().replace("engines.py", "")

@@ -20,6 +20,7 @@ from tacit.model.budget import ATOMS, Budget, Loss
 from tacit.model.entry import GateTerms, Intent, decode
 from tacit.model.facts import FREE
 from tacit.release.online import Online
+from tacit.store.log import Log
 
 ROWS = pd.DataFrame({"sex": ["F", "M"] * 300, "age": [i % 10 for i in range(600)]})
 DOMAIN = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 9)})
@@ -90,6 +91,27 @@ def test_a_process_that_has_the_ledger_open_goes_on_with_it(tmp_path: Path) -> N
         assert len(ask_until_refused(session, range(3, 10))) == 3
         with pytest.raises(BudgetExhausted, match=r"16\.7 % of the budget"):  # a third of half
             session.ask(tacit.count(sex="F"))
+
+
+@pytest.mark.parametrize("asked", [0, 1])
+def test_a_raise_that_the_anchor_never_heard_of_counts_once(
+    tmp_path: Path, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process dies between the commit of the raise and the word to the anchor: it counts, and no more than once."""
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with opened(tmp_path) as session:
+        ask_until_refused(session, range(asked))
+        with monkeypatch.context() as patch:
+            patch.setattr(Log, "_tell_anchor", dies)
+            with pytest.raises(KeyboardInterrupt):
+                session.extend(LARGER)
+    with opened(tmp_path, LARGER) as session:
+        assert session.total == Loss("epsilon", 2 * ATOMS)
+        ask_until_refused(session, range(10))
+        assert (session.spent.atoms, len(session.history)) == (6 * (ATOMS // 3), 6)
 
 
 @pytest.mark.parametrize(

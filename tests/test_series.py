@@ -17,7 +17,8 @@ import tacit
 from people import answered
 from people import tacit as command
 from tacit.blocks.series import Series
-from tacit.owner.manifest import Block, Manifest
+from tacit.owner.manifest import Manifest
+from tacit.owner.manifest_entry import Block
 from tacit.store.chain import Draft, Override
 
 DOMAIN = tacit.Domain({"ward": tacit.category(["a", "b"]), "stay": tacit.integer(0, 7)})

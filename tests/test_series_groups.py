@@ -19,7 +19,8 @@ from people import tacit as command
 from support import PATIENCE
 from tacit.blocks.series import Series
 from tacit.exact.price import total
-from tacit.owner.manifest import Block, GroupLedger, Manifest
+from tacit.owner.manifest import Manifest
+from tacit.owner.manifest_entry import Block, GroupLedger
 from tacit.release.groups import ALONE, WHOLE, BlockGroup, Levels
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Line
@@ -373,7 +374,7 @@ def test_a_child_that_is_forked_while_a_manifest_is_read_reads_it_too(
                 if asked is log and not children:
                     children.append(os.fork())
                     if not children[0]:
-                        signal.alarm(60)  # it ends, should it wait for what its parent is doing
+                        signal.alarm(PATIENCE)  # it ends, should it wait for what its parent is doing
                         try:
                             os._exit(0 if served.blocks == LABELS[:2] else 1)
                         finally:

@@ -1,4 +1,4 @@
-"""How an owner raises the budget of a ledger: by a decision, which is a line of its own. It touches no row."""
+"""Trusted with budgets: an owner raises that of a ledger by a decision, a line of its own. It touches no row."""
 
 from __future__ import annotations
 

@@ -1,42 +1,66 @@
-"""A file that is there whole or not at all, for what is public. Called by `publish`."""
+"""A file that is there whole or not at all. Called by whatever writes one that others read."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tacit.errors import ConfigError
 
 
-def write_whole(path: Path, content: Iterable[bytes], *, overwrite: bool) -> None:
-    """Write a file that is there whole or not at all, also after a power cut."""
+def write_whole(path: Path, content: Iterable[bytes], *, overwrite: bool, mode: int | None = None) -> None:
+    """Write a file that is there whole or not at all, also after a power cut. mode: as for `whole`."""
+    with whole(path, overwrite=overwrite, mode=mode) as made, made.open("wb") as file:
+        file.writelines(content)
+
+
+@contextmanager
+def whole(path: Path, *, overwrite: bool, mode: int | None = None) -> Iterator[Path]:
+    """An empty file beside a place, which comes to its place when all that is written into it here is written.
+
+    mode: who may read it, whatever the umask says; without one it is as any new file.
+    """
     path = Path(os.path.realpath(path))
-    made: str | None = None
+    # Of this process and no other: in containers that share a folder, all have the same number.
+    made = path.with_name(f".{uuid.uuid4().hex}.part")
     try:
-        handle, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.writelines(content)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)  # it is public
-            os.fsync(file.fileno())
+        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else 0o600))
+        yield made
+        if mode is not None:
+            made.chmod(mode)
+        _sync(made)
         if overwrite:
             os.replace(made, path)
-            made = None
         else:
-            os.link(made, path)  # unlike a rename, refuses to replace what is there
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            _link(made, path)
+        _sync(path.parent)
     except FileExistsError:
         raise ConfigError(f"{path.name} exists already; choose another name, or say overwrite=True.") from None
     except OSError:
-        raise ConfigError(f"{path.name} cannot be written there.") from None
+        raise ConfigError(f"{path.name} cannot be written.") from None
     finally:
-        if made is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(made)
+        with suppress(OSError):
+            made.unlink()
+
+
+def _link(made: Path, path: Path) -> None:
+    """Give a file its place, unless something is there: a rename would replace it."""
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: the place is taken by an empty file, and then by this one
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.replace(made, path)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

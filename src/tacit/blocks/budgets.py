@@ -1,4 +1,4 @@
-"""What the ledgers of a series may spend: what they were made with, and what the owner has raised that to since.
+"""Trusted with budgets: what the ledgers of a series may spend, as they were made, and as was decided since.
 
 A decision to raise the budget is a line of the manifest first, and then of every ledger that the manifest lists, one
 after the other. There is no transaction over all of them, so the order decides: a run that is cut short leaves ledgers
@@ -18,7 +18,8 @@ from tacit.errors import ConfigError, InvalidBudget, LedgerError
 from tacit.exact.price import extension, total
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.entry import decisions
-from tacit.owner.manifest import Block, GroupLedger, Manifest
+from tacit.owner.manifest import Manifest
+from tacit.owner.manifest_entry import Block, GroupLedger
 from tacit.owner.terms import raise_budget, went_back_before
 from tacit.session import Session
 from tacit.store.log import made_of

@@ -1,4 +1,4 @@
-"""The blocks of a series, each with a ledger of its own: appended once, and opened as something is asked of them.
+"""Trusted with budgets: the blocks of a series, each with a ledger of its own, appended once, opened when asked.
 
 A row is in one block, and what is bought about a block is charged to its ledger alone. So each block has the whole
 budget, however many there are: docs/understand/privacy.md proves it. Where groups of blocks have ledgers too, a row is
@@ -28,10 +28,13 @@ from tacit.model.block import check_label, slug
 from tacit.model.budget import Budget
 from tacit.model.facts import Receipt
 from tacit.model.status import Extension
-from tacit.owner.manifest import FOLDER, Block, GroupLedger, Manifest
-from tacit.owner.opening import BlockRows, ChangedRows, choose, open_session
+from tacit.owner.binding import choose
+from tacit.owner.manifest import FOLDER, Manifest
+from tacit.owner.manifest_entry import Block, GroupLedger
+from tacit.owner.opening import BlockRows, ChangedRows, open_session
 from tacit.owner.terms import MadeWith, reopen
 from tacit.release.groups import ALONE, BlockGroup, Levels, Taken, expected_error, planned
+from tacit.release.mechanisms import Choice
 from tacit.session import Session
 from tacit.store.file import make_folder
 from tacit.trusted.records import Records
@@ -39,7 +42,7 @@ from tacit.trusted.records import Records
 if TYPE_CHECKING:
     from tacit.release.hypothesis.prior import Prior
 
-BETWEEN = " to "  # in the name of a group: "2026-01 to 2026-12"
+_BETWEEN = " to "  # in the name of a group: "2026-01 to 2026-12"
 MOST_HELD = 100  # ledgers whose files are held open between questions: five files each
 
 
@@ -79,6 +82,11 @@ class BlockLedgers:
         return self.listed
 
     @property
+    def origin(self) -> str:
+        """The hash that the chain of the manifest starts from."""
+        return self._manifest.origin
+
+    @property
     def levels(self) -> Levels:
         """How the budget of a row is divided among blocks and groups of them."""
         return self._manifest.levels()[0]
@@ -99,7 +107,7 @@ class BlockLedgers:
     def _appended(self, data: Any, label: str, table: str | None) -> tuple[Block, Session]:
         check_label(label)
         terms = self.terms
-        if terms.expected is not None and BETWEEN in label:
+        if terms.expected is not None and _BETWEEN in label:
             raise ConfigError(f"a block of a series with groups is not called {label!r}: that is how groups are named.")
         with self._manifest.turn():
             self.newest()
@@ -124,8 +132,16 @@ class BlockLedgers:
                 place = data if isinstance(data, str) else os.path.abspath(data) if isinstance(data, Path) else None
                 if isinstance(data, str) and os.path.isfile(data):
                     place = os.path.abspath(data)
-                digest = None if drawn_to is None else drawn_to.digest
-                block = Block(label, session.rows, ledger, session.origin, fingerprint, place, table, digest)
+                block = Block(
+                    label=label,
+                    rows=session.rows,
+                    ledger=ledger,
+                    origin=session.origin,
+                    fingerprint=fingerprint,
+                    source=place,
+                    table=table,
+                    prior=None if drawn_to is None else drawn_to.digest,
+                )
                 self._manifest.add(block)
             except BaseException:
                 self._forget(ledger)
@@ -170,8 +186,9 @@ class BlockLedgers:
         people = 1 if terms.rows_per_person is None else terms.rows_per_person
         mechanism = terms.settings.get("mechanism", "auto")
         choice = choose(mechanism, terms.domain, terms.each, rows, named, rows_per_person=people)
-        whole, warm = total(terms.each, choice.measure(terms.each)), getattr(choice.settings, "warm", 0.0)
-        plan = planned(terms.expected, expected_error(terms.domain, rows, whole, warm, people), terms.windows)
+        whole = total(terms.each, choice.measure(terms.each))
+        errors = expected_error(terms.domain, rows, whole, choice.settings.warm, people)
+        plan = planned(terms.expected, errors, terms.windows)
         return plan.levels, plan.why
 
     def of(self, group: BlockGroup) -> Listed:
@@ -234,12 +251,21 @@ class BlockLedgers:
 
     def _make(self, group: BlockGroup, rows: Records) -> None:
         places = self.levels.blocks(group)
-        label = f"{self.listed[places[0]].label}{BETWEEN}{self.listed[places[-1]].label}"
+        label = f"{self.listed[places[0]].label}{_BETWEEN}{self.listed[places[-1]].label}"
         ledger = self._new_ledger(f"group-{group.level}-{group.place}")
         try:
             session = self._opened(ledger, self._rows_of(rows), group.level, None, **self._settings())
             self.budgets.finish(ledger, group.level, self.payments.arrived)
-            self._manifest.add_group(GroupLedger(*group, label, session.rows, ledger, session.origin))
+            self._manifest.add_group(
+                GroupLedger(
+                    level=group.level,
+                    place=group.place,
+                    label=label,
+                    rows=session.rows,
+                    ledger=ledger,
+                    origin=session.origin,
+                )
+            )
         except BaseException:
             self._forget(ledger)
             raise
@@ -271,17 +297,19 @@ class BlockLedgers:
         """The mechanism and settings of a new block: as named, or as they were planned for the first block."""
         if not self.listed:
             return dict(self.terms.settings)
+        choice, confidence = self._choice()
+        return {"mechanism": choice.mechanism, **to_builtins(choice.settings), "confidence": confidence}
+
+    def _choice(self) -> tuple[Choice, float]:
+        """The mechanism of the first block, which is that of all, with its settings; and the confidence."""
         made = MadeWith.of(self._folder / self.listed[0].ledger)
         if made is None:
             raise LedgerError(f"The ledger of the block {self.listed[0].label} is gone.")
-        choice, confidence = made.choice(
-            {key: value for key, value in self.terms.settings.items() if key != "mechanism"}
-        )
-        return {"mechanism": choice.mechanism, **to_builtins(choice.settings), "confidence": confidence}
+        return made.choice({key: value for key, value in self.terms.settings.items() if key != "mechanism"})
 
     def _prior(self) -> Prior | None:
         """What was released of the newest block that is started."""
-        if self.terms.prior and self.listed and self._settings().get("warm"):
+        if self.terms.prior and self.listed and self._choice()[0].settings.warm:
             for block in reversed(self.listed):
                 session = self.light(block)
                 if session.base.bought:

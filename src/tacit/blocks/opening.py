@@ -1,4 +1,4 @@
-"""How a series of blocks is opened: what the owner gives is checked, and its manifest made or read."""
+"""Trusted with budgets: a series of blocks is opened; what is given is checked, its manifest made or read."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from tacit.blocks.terms import SeriesTerms, new_terms
 from tacit.errors import ConfigError, LedgerError
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.owner.binding import choose
 from tacit.owner.manifest import Manifest
-from tacit.owner.opening import choose, declared
+from tacit.owner.opening import declared
 from tacit.release.mechanisms import check_names
 from tacit.store.anchor import Anchor
 
@@ -78,17 +79,17 @@ def open_series(
         if mechanism != "auto":
             choose(mechanism, declared(domain), budget, 1, rest)  # refuses settings that it has not
         terms = new_terms(
-            declared(domain),
-            budget,
-            name,
-            protects,
-            most_blocks,
-            person,
-            rows_per_person,
-            prior,
-            named,
-            expected,
-            windows,
+            domain=declared(domain),
+            budget=budget,
+            name=name,
+            protects=protects,
+            most=most_blocks,
+            person=person,
+            rows_per_person=rows_per_person,
+            prior=prior,
+            named=named,
+            expected=expected,
+            windows=windows,
         )
     else:
         terms = SeriesTerms.read(written)

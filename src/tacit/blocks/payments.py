@@ -1,4 +1,4 @@
-"""How a thread asks the blocks of a series: what it may spend of each, and what each was charged for it."""
+"""Trusted with budgets: what a thread may spend of the blocks of a series, and what each was charged for it."""
 
 from __future__ import annotations
 

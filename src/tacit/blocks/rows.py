@@ -1,4 +1,4 @@
-"""The rows that a series' blocks are opened with: their own, as they were appended, and what a start is drawn to.
+"""Trusted with budgets: the rows that blocks are opened with, as they were appended, and what a start is drawn to.
 
 Their own are kept where this process read them, or read again, and never written. A start is drawn to what was released
 of another block, a public table, which is kept beside the ledger.
@@ -6,7 +6,6 @@ of another block, a public table, which is kept beside the ledger.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,11 @@ import numpy as np
 from tacit.blocks.terms import SeriesTerms
 from tacit.errors import DataError, LedgerError, NeedsData
 from tacit.load import open_source
-from tacit.owner.manifest import Block, GroupLedger
+from tacit.owner.manifest_entry import Block, GroupLedger
 from tacit.session import Session
 from tacit.trusted.cells import read_records
 from tacit.trusted.records import MAX_ROWS, Records
+from tacit.whole_file import whole
 
 if TYPE_CHECKING:
     from tacit.release.hypothesis.prior import Prior
@@ -83,21 +83,18 @@ def changed(label: str) -> LedgerError:
 
 def released(session: Session) -> Prior:
     """What was released of a block, as a public table like the next one."""
-    from tacit.release.hypothesis.prior import MOST_CELLS, Prior
+    from tacit.release.hypothesis.prior import MOST_PRIOR_CELLS, Prior
 
-    drawn = session.synthetic(min(session.rows, MOST_CELLS))
+    drawn = session.synthetic(min(session.rows, MOST_PRIOR_CELLS))
     cells, counts = np.unique(np.stack(drawn.codes).astype(np.intp), axis=1, return_counts=True)
     return Prior.of(list(drawn.domain), list(cells), counts)
 
 
 def keep_prior(ledger: Path, prior: Prior) -> None:
     """Write it beside the ledger: it cannot be worked out again once more is bought of the block before."""
-    path = _beside(ledger)
     names = np.array(prior.attributes)
-    with open(path, "xb", opener=lambda file, flags: os.open(file, flags, 0o600)) as file:
+    with whole(_beside(ledger), overwrite=False, mode=0o600) as made, made.open("wb") as file:
         np.savez_compressed(file, names=names, codes=np.array(prior.codes), counts=np.array(prior.counts))
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def kept_prior(ledger: Path, block: Block | GroupLedger) -> Prior | None:

@@ -27,18 +27,19 @@ from tacit.model.query import Query
 from tacit.model.status import BlockStatus, DryRun, Extension, Started, Status
 from tacit.model.table import Answers
 from tacit.model.workload import Marginal
-from tacit.owner.manifest import Block
+from tacit.owner.manifest_entry import Block
 from tacit.questions import Questions
 from tacit.release.answering import combine, parts
 from tacit.release.block_parts import BlockTerms, Blockwise
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Estimate
-from tacit.release.evidence import FEW, Need, Part, Setting
+from tacit.release.evidence import FEW, AnswerPart, Need, Setting
 from tacit.release.groups import BlockGroup
 from tacit.release.mechanisms import Choice
 from tacit.session import Session
+from tacit.trusted.curator import Curator
 
-MOST_KEPT = 200_000  # answers of blocks that are kept in memory
+MOST_KEPT_ANSWERS = 200_000  # answers of blocks that are kept in memory
 
 
 class Series(Questions):
@@ -49,7 +50,7 @@ class Series(Questions):
 
     def __init__(self, ledgers: BlockLedgers) -> None:
         self._ledgers = ledgers
-        self._answers: dict[str, dict[Need, Part]] = {}
+        self._answers: dict[str, dict[Need, AnswerPart]] = {}
         self._domain: tuple[int, Domain] = (0, ledgers.terms.domain)
 
     # -- what is public -----------------------------------------------------------------------------------------------
@@ -58,6 +59,11 @@ class Series(Questions):
     def terms(self) -> SeriesTerms:
         """What the series was made with."""
         return self._ledgers.terms
+
+    @property
+    def origin(self) -> str:
+        """The hash that the manifest's chain starts from."""
+        return self._ledgers.origin
 
     @property
     def blocks(self) -> list[str]:
@@ -151,11 +157,22 @@ class Series(Questions):
             all_of_it = self._ledgers.budgets.whole(gone.level, self.total.measure)
             groups.append(BlockStatus(gone.label, gone.rows, all_of_it, all_of_it, started=False))
             spent.update(dict.fromkeys(self._ledgers.labels(gone), all_of_it.atoms))
-        whole, cells, budget = self.total, self.domain.size, self.each
+        whole, budget = self.total, self.each
         most = Loss(whole.measure, max(spent.values(), default=0))
-        left, sure = Loss(whole.measure, max(0, whole.atoms - most.atoms)), epsilon_spent(most, budget)
-        found = Status(self.rows, cells, budget, name, why, whole, most, left, sure, blocks=tuple(blocks))
-        return replace(found, groups=tuple(groups), extensions=self.extensions)
+        return Status(
+            rows=self.rows,
+            cells=self.domain.size,
+            budget=budget,
+            mechanism=name,
+            reason=why,
+            total=whole,
+            spent=most,
+            left=Loss(whole.measure, max(0, whole.atoms - most.atoms)),
+            epsilon_spent=epsilon_spent(most, budget),
+            extensions=self.extensions,
+            blocks=tuple(blocks),
+            groups=tuple(groups),
+        )
 
     @property
     def choice(self) -> Choice:
@@ -285,7 +302,6 @@ class Series(Questions):
 
     def _setting(self, blocks: Sequence[Block]) -> Setting:
         one = self._ledgers.any()
-        free = Loss(one.total.measure, 0)
 
         def piecewise(names: tuple[str, ...], pieces: Sequence[Query]) -> bool:
             return not one.fresh or len(pieces) < FEW
@@ -294,18 +310,23 @@ class Series(Questions):
             """Whether what is asked of each block is answered by what it starts from."""
             return all(map(one.certifies, dict.fromkeys(of_each_block(query, self.terms.name, len(blocks)))))
 
-        rows = sum(block.rows for block in blocks)
-        return Setting(self._over(blocks), rows, one.confidence, free, one.fresh, piecewise, certifies=certifies)
+        return Setting(
+            domain=self._over(blocks),
+            rows=sum(block.rows for block in blocks),
+            confidence=one.confidence,
+            free=Loss.nothing(one.total.measure),
+            fresh=one.fresh,
+            piecewise=piecewise,
+            certifies=certifies,
+        )
 
-    def _found(self, needs: Sequence[Need], blocks: Sequence[Block]) -> dict[Need, Part]:
+    def _found(self, needs: Sequence[Need], blocks: Sequence[Block]) -> dict[Need, AnswerPart]:
         apart = self._apart(needs, blocks)
         told = {group: self._told(self._ledgers.of(group), asked) for group, asked in apart.asked().items()}
         return apart.put_together(told)
 
     def _apart(self, needs: Sequence[Need], blocks: Sequence[Block]) -> Blockwise:
         one, terms = self._ledgers.any(), self.terms
-        sizes = [block.rows for block in blocks]
-        free = Loss(one.total.measure, 0)
 
         def read(query: Query) -> Estimate:
             found = self._found([query], blocks)[query]
@@ -315,10 +336,19 @@ class Series(Questions):
         def rows(group: BlockGroup) -> int:
             return self._ledgers.of(group).rows
 
-        said = BlockTerms(terms.name, terms.domain, sizes, one.learns, one.confidence, free, rows, self._ledgers.cover)
+        said = BlockTerms(
+            name=terms.name,
+            domain=terms.domain,
+            sizes=[block.rows for block in blocks],
+            learns=one.learns,
+            confidence=one.confidence,
+            free=Loss.nothing(one.total.measure),
+            rows=rows,
+            cover=self._ledgers.cover,
+        )
         return Blockwise(needs, said, read)
 
-    def _told(self, block: Listed, needs: Sequence[Need]) -> dict[Need, Part]:
+    def _told(self, block: Listed, needs: Sequence[Need]) -> dict[Need, AnswerPart]:
         """What a ledger says; it is opened where something is asked of it, with its rows where that is not known.
 
         An answer that is known stays what it is, so it is kept here: most questions need no ledger.
@@ -344,12 +374,17 @@ class Series(Questions):
         except NotStarted as error:
             raise NotStarted(f"In the block {block.label}: {error.sentence}") from None
         found |= known
-        if sum(map(len, self._answers.values())) > MOST_KEPT:
+        if sum(map(len, self._answers.values())) > MOST_KEPT_ANSWERS:
             self._answers.clear()
         self._ledgers.rest(block, session)
         return found
 
     # -- as a server asks ---------------------------------------------------------------------------------------------
+
+    def warm_up(self) -> None:
+        """Load now what the first question would load: see `Session.warm_up`."""
+        self.dry_run("SELECT COUNT(*) FROM data")
+        Curator.load_samplers()
 
     def known(self, label: str) -> Session:
         """What the ledger of one block knows, without its rows."""

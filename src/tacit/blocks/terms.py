@@ -1,4 +1,4 @@
-"""What holds for all blocks of a series: what was declared, what is protected, and the budget of one block."""
+"""Trusted with budgets: what holds for all blocks of a series, what is protected, and the budget of a block."""
 
 from __future__ import annotations
 
@@ -101,6 +101,7 @@ def part_of(budget: Budget, share: Fraction) -> Budget:
 
 
 def new_terms(
+    *,
     domain: Domain,
     budget: Budget,
     name: str,
@@ -136,7 +137,17 @@ def new_terms(
         # What a start is drawn to makes the errors of blocks alike, so that they add up over a window.
         prior = lengths is None or max(lengths) == 1
     terms = SeriesTerms(
-        domain, budget, name, protects, most, person, rows_per_person, prior, dict(named), expected, lengths
+        domain=domain,
+        budget=budget,
+        name=name,
+        protects=protects,
+        most=most,
+        person=person,
+        rows_per_person=rows_per_person,
+        prior=prior,
+        settings=dict(named),
+        expected=expected,
+        windows=lengths,
     )
     terms.each  # refuses what cannot be divided  # noqa: B018
     return terms

@@ -1,4 +1,4 @@
-"""How a ledger of other terms goes on from an earlier one about the same people: what was spent carries over.
+"""Trusted with budgets: a ledger of other terms goes on from an earlier one, and what was spent carries over.
 
 Two ledgers, two files, no transaction over both. So the order decides: the old one is closed first, with all that is
 left of it and the name of the new one; then the new one is charged what the old one had spent, as its first line. Until

@@ -1,4 +1,4 @@
-"""Private discovery: a small, named part of the budget buys what a domain is made of. `tacit.discover`.
+"""Trusted with budgets: private discovery buys what a domain is made of, for a small part. `tacit.discover`.
 
 A column is *sought* where nobody can list its values or bins: a table as in TOML, with `discover` in the place of
 these. What is found is public, like everything a ledger releases, and the session that opens with it goes on in the
@@ -25,7 +25,7 @@ from tacit.model.facts import Receipt
 from tacit.model.noise_law import quantile
 from tacit.model.statistic import Statistic
 from tacit.model.workload import leaves
-from tacit.owner.opening import unit_terms
+from tacit.owner.binding import unit_terms
 from tacit.owner.terms import MadeWith
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.ranges.choice import choose, signal
@@ -38,11 +38,11 @@ from tacit.trusted.cells import read_records, read_tally
 from tacit.trusted.discovery import discover as look
 from tacit.trusted.ledger import Ledger
 
-SHARE = 0.1  # of the budget
+_SHARE = 0.1  # of the budget
 ASIDE = 0.1  # of delta, for values that are discovered
 PAIRS = 0.1  # of what a discovery costs, for which columns determine each other
 DETERMINED = 0.02  # of the rows may be exceptions
-MOST_PAIRED, MOST_CELLS = 16, 2**20  # attributes that are compared by pairs, and cells of a pair
+MOST_PAIRED, MOST_PAIR_CELLS = 16, 2**20  # attributes that are compared by pairs, and cells of a pair
 CONFIDENCE = 0.95
 
 
@@ -118,7 +118,7 @@ def offer(
     ledger: str | Path,
     *,
     rows_per_person: int | None = None,
-    share: float = SHARE,
+    share: float = _SHARE,
     anchor: str | Path | None = None,
     accept_rollback: str | None = None,
 ) -> Offer:
@@ -132,7 +132,7 @@ def offer(
     for one in sought:
         is_new = one in new
         what = _offered(one, each, rows_per_person or 1, aside, newest + 1, new) if is_new else "known"
-        lines.append(Offered(one.name, what, each if is_new else Loss(whole.measure, 0), not is_new))
+        lines.append(Offered(one.name, what, each if is_new else Loss.nothing(whole.measure), not is_new))
     cost = Loss(whole.measure, each.atoms * len(new) + (pairs.atoms if new else 0))
     return Offer(tuple(lines), cost, whole)
 
@@ -146,7 +146,7 @@ def discover(
     table: str | None = None,
     person: str | None = None,
     rows_per_person: int | None = None,
-    share: float = SHARE,
+    share: float = _SHARE,
     anchor: str | Path | None = None,
     accept_rollback: str | None = None,
 ) -> Discovery:
@@ -314,7 +314,7 @@ def _unlisted(source: Source, one: Sought, person: str | None) -> Domain:
     """The column as a category of which no value is known: of text, or of whole numbers where it holds numbers."""
     text = Domain({one.name: category(["?"], missing=one.missing)})
     wanted = one.name.lower()
-    held = {column.name.lower(): column.type for column in source.engine.columns(text, person)}
+    held = {column.name.lower(): column.type for column in source.columns(text, person)}
     return Domain({one.name: category([0])}) if held.get(wanted) in ("number", "decimal") else text
 
 
@@ -343,7 +343,13 @@ def _tables(sought: Sequence[Sought], known: Known) -> tuple[dict[str, Any], tup
 def _distribution(entry: Discovered, line: Line) -> Distribution:
     taken = entry.measured
     measured = Measured(
-        str(line.key), taken.question, taken.values, taken.unit, taken.noise, Loss("gdp", 0), Receipt(0, line.hash)
+        key=str(line.key),
+        question=taken.question,
+        values=taken.values,
+        unit=taken.unit,
+        noise=taken.noise,
+        cost=Loss.nothing("gdp"),
+        receipt=Receipt(0, line.hash),
     )
     return Distribution(measured, entry.domain, entry.rows, CONFIDENCE)
 
@@ -355,7 +361,7 @@ def _compare(book: Ledger, source: Source, domain: Domain, whose: Mapping[str, A
     """
     names = sorted(sorted(domain, key=lambda name: domain[name].size)[:MOST_PAIRED])
     bins = {name: domain[name].bins for name in names}
-    pairs = [(a, b) for a, b in permutations(names, 2) if 1 < bins[b] <= bins[a] <= MOST_CELLS // domain[b].size]
+    pairs = [(a, b) for a, b in permutations(names, 2) if 1 < bins[b] <= bins[a] <= MOST_PAIR_CELLS // domain[b].size]
     each = Loss(loss.measure, loss.atoms // max(1, len(pairs)))
     if not each.atoms or not pairs:
         return

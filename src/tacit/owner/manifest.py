@@ -1,4 +1,4 @@
-"""Which blocks a series has, in order: a log of its own, chained and anchored like a ledger, that spends nothing.
+"""Trusted with budgets: which blocks a series has, in order. A log, chained and anchored, that spends nothing.
 
 It knows of every block its label, its number of rows, a fingerprint of them, where its ledger is and the hash that the
 ledger's chain starts from. It knows the same of ledgers for groups of blocks, and how the budget was divided among
@@ -7,59 +7,24 @@ their levels before there was a block. The owner's secret, like the ledgers.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacit.errors import LedgerError
 from tacit.model.budget import Budget
-from tacit.model.entry import Extended, decisions, encode
+from tacit.model.entry import Extended
+from tacit.owner.manifest_entry import ENTRY_KINDS, Block, Divided, GroupLedger, MissedGroup, damaged, decode, draft
 from tacit.release.groups import ALONE, BlockGroup, Levels
 from tacit.store.anchor import Anchor
-from tacit.store.chain import Draft, Line, State, Unsound, canonical
+from tacit.store.chain import Charged, Draft, Line, State, Unsound
 from tacit.store.log import Log, made_of
 from tacit.store.transaction import Transaction
 
 FOLDER = ".blocks"  # what the folder of the ledgers is called, after the name of the manifest
 SERIES = "series"  # the term by which a manifest is told from a ledger
 FORM = "1"
-_KINDS = ("levels", "block", "group", "missed", "extended")
-
-
-@dataclass(frozen=True)
-class Block:
-    """One block as the manifest knows it. `source` is where its rows are, where that can be said in words."""
-
-    label: str
-    rows: int
-    ledger: str  # its name, in the folder of the series
-    origin: str
-    fingerprint: str
-    source: str | None = None
-    table: str | None = None
-    prior: str | None = None  # the digest of what its start is drawn to
-
-    level = 0  # of groups of blocks: a block by itself
-
-
-@dataclass(frozen=True)
-class GroupLedger:
-    """The ledger of a group of blocks. `label` names its blocks for people."""
-
-    level: int
-    place: int
-    label: str
-    rows: int
-    ledger: str
-    origin: str
-    prior: str | None = None
-
-    @property
-    def group(self) -> BlockGroup:
-        return BlockGroup(self.level, self.place)
 
 
 class _Said(NamedTuple):
@@ -73,13 +38,13 @@ class _Said(NamedTuple):
     raised: tuple[tuple[Budget, Line], ...] = ()
 
 
-def step(state: State, seq: int, line: Draft | Line) -> State:
+def step(state: State, seq: int, line: Charged) -> State:
     """A manifest has a division of the budget, blocks, groups, decisions to raise the budget, and overrides.
 
     Nothing in it costs anything, or adds to what may be spent: that is for the ledgers. That the budget is divided
     before there is a block is seen to by who writes the division, and by who reads it.
     """
-    if line.kind not in (*_KINDS, "override") or line.atoms or line.intent is not None:
+    if line.kind not in (*ENTRY_KINDS, "override") or line.atoms or line.intent is not None:
         raise Unsound("a manifest lists blocks")
     return State(0, {})
 
@@ -166,34 +131,29 @@ class Manifest:
         """`head` was the newest line before these are read: one that is written after them is for the next time."""
         up_to, levels = head, said.levels
         blocks, groups, missed, raised = list(said.blocks), list(said.groups), set(said.missed), list(said.raised)
-        for line in self._log.lines(said.up_to, _KINDS):
-            try:
-                told = json.loads(line.body)
-                if line.kind == "extended":
-                    ((budget, _),) = decisions([line])
+        for line in self._log.lines(said.up_to, ENTRY_KINDS):
+            match entry := decode(line):
+                case Extended(budget):
                     raised.append((budget, line))
-                elif line.kind == "block":
-                    blocks.append(Block(**told))
-                elif line.kind == "group":
-                    groups.append(GroupLedger(**told))
-                elif line.kind == "missed":
-                    missed.add(BlockGroup(**told))
-                elif blocks:
-                    raise ValueError("the budget is divided before there is a block")
-                else:
-                    levels = Levels(*map(tuple, told["levels"])), told["why"]
-            except (ValueError, TypeError, KeyError):
-                raise LedgerError(f"The manifest is damaged: entry {line.seq} is no {line.kind}.") from None
+                case Block():
+                    blocks.append(entry)
+                case GroupLedger():
+                    groups.append(entry)
+                case MissedGroup():
+                    missed.add(entry.group)
+                case Divided(why=why):
+                    if blocks:  # the budget is divided before there is a block
+                        raise damaged(line)
+                    levels = entry.among, why
             up_to = max(up_to, line.seq)
         return _Said(up_to, tuple(blocks), tuple(groups), frozenset(missed), levels, tuple(raised))
 
     def divide(self, levels: Levels, why: str) -> None:
         """Divide the budget of a row among levels, before there is a block."""
-        body = canonical({"levels": [levels.sizes, levels.weights, levels.spreads], "why": why})
         with self.turn():
             if self.blocks() or self.levels() != (ALONE, ""):
                 raise LedgerError("The budget of the series is divided already, and stays so.")
-            self._write(Draft("levels", 0, body, key="levels"))
+            self._write(draft(Divided.of(levels, why)))
 
     @property
     def went_back(self) -> bool:
@@ -211,13 +171,12 @@ class Manifest:
         with self.turn():  # whoever appends asks for it, so nobody adds a block between the check and the line
             self.check(block.label, block.fingerprint)
             self._check_ledger(block.ledger)
-            self._write(Draft("block", 0, canonical(asdict(block)), key=f"block {block.label}"))
+            self._write(draft(block))
 
     def extend(self, budget: Budget) -> None:
         """The owner's decision that the budget of the series is this from now on. It is for all ledgers, one by one."""
-        kind, body = encode(Extended(budget))
         with self.turn():
-            self._write(Draft(kind, 0, body))
+            self._write(draft(Extended(budget)))
 
     def add_group(self, made: GroupLedger) -> None:
         """The ledger of a group all of whose blocks are there, and which has none yet."""
@@ -228,7 +187,7 @@ class Manifest:
             if made.group in self.missed():
                 raise LedgerError("A group that was missed when its last block was appended gets no ledger later.")
             self._check_ledger(made.ledger)
-            self._write(Draft("group", 0, canonical(asdict(made)), key=f"group {made.level} {made.place}"))
+            self._write(draft(made))
 
     def miss(self, group: BlockGroup) -> None:
         """A group has no ledger, for good: its rows could not be read when its last block was appended.
@@ -236,21 +195,21 @@ class Manifest:
         So what is asked over its blocks is answered by them from the first time on, and by no group that comes later.
         """
         with self.turn():
-            self._write(Draft("missed", 0, canonical(group._asdict()), key=f"group {group.level} {group.place}"))
+            self._write(draft(MissedGroup(*group)))
 
     def _check_ledger(self, ledger: str) -> None:
         if ledger in {one.ledger for one in self.blocks()} | {one.ledger for one in self.groups()}:
             raise LedgerError(f"{ledger} is the ledger of another block or group.")
 
-    def _write(self, draft: Draft) -> None:
+    def _write(self, line: Draft) -> None:
         def work(transaction: Transaction) -> None:
             if transaction.newest("override") is not None:  # who accepts a rollback waits for no turn
                 raise self._went_back()
             try:
-                state = step(transaction.state, transaction.at.seq + 1, draft)
+                state = step(transaction.state, transaction.at.seq + 1, line)
             except Unsound as error:
                 raise LedgerError(f"The manifest takes no such line: {error}.") from None
-            transaction.append(draft, state, time=self._log.time())
+            transaction.append(line, state, time=self._log.time())
 
         self._log.check_room()
         self._log.write(work)
@@ -288,7 +247,8 @@ def check_listed(ledger: Path, origin: str, anchor: Anchor) -> None:
                 "`tacit.series(..., accept_rollback=REASON)` goes on with the series, if the loss is real."
             )
         # Reading checks that every line follows, and only then lets the anchor know the newest.
-        origins = {json.loads(line.body)["origin"] for line in log.lines(kinds=("block", "group"))}
+        entries = map(decode, log.lines(kinds=("block", "group")))
+        origins = {entry.origin for entry in entries if isinstance(entry, Block | GroupLedger)}
     finally:
         log.close()
     if origin not in origins:

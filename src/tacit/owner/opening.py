@@ -1,4 +1,4 @@
-"""How a session is opened: what the owner gives is checked, the mechanism chosen, the ledger bound to all of it."""
+"""Trusted with budgets: a session is opened, and the ledger bound to all that the owner gives and to the mechanism."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tacit.errors import ConfigError, DataError, LedgerError
 from tacit.exact.price import total
 from tacit.extension import PART_OF
 from tacit.load import is_address, is_query
+from tacit.load.copies import has_digits
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.owner.binding import DIGITS, binding_of, kept_terms, planned_terms, unit_terms
 from tacit.owner.continuation import Before, take_over
 from tacit.owner.manifest import check_listed
 from tacit.owner.prior import check_prior, read_prior
 from tacit.owner.rows import Rows
-from tacit.owner.terms import MadeWith, made_with, written
-from tacit.release.mechanisms import MECHANISMS, Choice, check_names
+from tacit.owner.terms import MadeWith, made_with
+from tacit.release.mechanisms import MECHANISMS, check_names
 from tacit.release.public import Public
-from tacit.release.settings import Common, checked
 from tacit.session import Session
 from tacit.shelf import Shelf
-from tacit.store.anchor import Anchor, Binding, OtherTerms
+from tacit.store.anchor import Anchor, OtherTerms
 from tacit.trusted.copy import AnyRecords
 from tacit.trusted.curator import Curator
 from tacit.trusted.gate import tell
@@ -111,24 +112,20 @@ def open_session(
     accept_rollback: the owner's reason to go on with an older copy; recorded in the ledger.
     held: where the rows are while the session is open: their cells in "memory"; or in the "engine", which counts what
         is asked about in an encoded copy of the table, so that a table may be larger than memory; or "auto": in memory,
-        unless a file has more than 2^25 rows and the domain more cells than that. The answers are the same.
+        unless a file has more than 2^25 rows and the domain more cells than that. With a `person`, "auto" is "memory"
+        however many rows there are, unless a copy is there: their number is not public. The answers are the same.
     copy: where that copy is kept: a file or folder, beside the ledger by default, or a table's name in PostgreSQL. It
         is made when it is missing, and as secret as the data.
     progress: called while a warm start is fitted, with how many steps are done and how many at most.
-    loading: called while the table is read, copied or counted, with the share that is done, where the engine tells it
-        (DuckDB does).
+    loading: called while the table is read, copied or counted, with the share that is done: by DuckDB all along, by
+        PostgreSQL and Spark after each scan.
     """
     asked = datetime.now(UTC)  # before the data are looked at
     domain = declared(domain)
-    if not isinstance(budget, Budget):
-        raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
-    named = {name: value for name, value in settings.items() if value is not None}
-    check_names(mechanism, named)
-    if (person is None) != (rows_per_person is None):
-        raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
+    named = _named(budget, mechanism, settings)
+    people = bound_on_rows(person, rows_per_person)
     if not isinstance(start, bool):
         raise ConfigError(f"start is true or false, not {start!r}.")
-    people = 1 if rows_per_person is None else rows_per_person
     path, remembered = Path(ledger), Anchor(None if anchor is None else Path(anchor))
     made = MadeWith.of(path)
     if made is not None:
@@ -139,78 +136,96 @@ def open_session(
     if before is not None:
         before.check_unit(person, people)
     check_prior(prior, data)
-    rows: AnyRecords
-    fingerprint: Callable[[bytes], str]
     if isinstance(data, BlockRows):
-        rows, fingerprint = data.records, data.records.fingerprint
+        rows = _Read(data.records, data.records.fingerprint, None)
     else:
-        source = Rows(data, domain, path, table, person, people, held, copy)
-        try:
-            rows = source.read(made.held if made is not None and made.settings else None, loading)
-        except DataError as error:
-            if made is not None and made.settings and _is_gone(data):
-                error.sentence += f" {_WITHOUT_DATA}"
-            raise
-        fingerprint = partial(source.fingerprint, rows)
-    drawn_to = None if prior is None else read_prior(prior, domain, rows)
+        rows = _read(Rows(data, domain, path, table, person, people, held, copy), made, loading)
+    drawn_to = None if prior is None else read_prior(prior, domain, rows.records)
     if made is not None and made.settings:
-        choice, confidence = made.choice(named)
-        kept = made.settings  # as it was written, whatever this version would write
-        measure = made.total.measure
+        terms = kept_terms(made, named)
     else:
-        rest = budget
-        if before is not None:
-            rest = before.left_of(budget, total(budget, before.measure(budget), aside=before.made.aside))
-        prior_rows = 0 if drawn_to is None else drawn_to.counts_on(domain)
-        choice = choose(mechanism, domain, rest, rows.rows, named, rows_per_person=people, prior_rows=prior_rows)
-        confidence = checked(Common, named).confidence
-        kept = written(choice, confidence)
-        measure = choice.measure(budget) if made is None else made.total.measure
-        measure = measure if before is None else before.measure(budget, measure)
+        terms = planned_terms(
+            mechanism=mechanism,
+            named=named,
+            domain=domain,
+            budget=budget,
+            rows=rows.records.rows,
+            people=people,
+            drawn_to=drawn_to,
+            made=made,
+            before=before,
+        )
+    choice, confidence = terms.choice, terms.confidence
     MECHANISMS[choice.mechanism].check(domain)
-    if drawn_to is not None and not getattr(choice.settings, "warm", 0):
+    if drawn_to is not None and not choice.settings.warm:
         raise ConfigError(f"a prior is for a warm start, and mechanism = {choice.mechanism}, as it is set, has none.")
-    binding: Binding = {"domain": domain.key, "data": fingerprint, **kept}
-    # What lets a ledger be read without the data; one of an earlier version has not got it.
-    if made is None or made.domain is not None or not made.settings:
-        binding = {**binding, "declared": domain.to_toml(), "rows": str(rows.rows)}
-    if drawn_to is not None:
-        binding = {**binding, "prior": drawn_to.digest}
-    if rows.counted:  # another fingerprint than that of loaded rows
-        binding = {**binding, "held": "engine"}
-    whose = unit_terms(person, people)
-    aside = 0.0 if made is None else made.aside
-    if before is not None:
-        binding, aside = {**binding, "continues": before.made.origin}, before.made.aside
-    elif made is not None and made.continues is not None:
-        binding = {**binding, "continues": made.continues}
+    binding = binding_of(domain, rows.records, rows.fingerprint, terms, drawn_to, made, before)
     series = data.series if isinstance(data, BlockRows) else None if made is None else made.part_of
     if series is not None:
         binding = {**binding, PART_OF: series}
     first = budget if made is None else made.budget  # which the ledger is bound to, whatever came later
-    terms: dict[str, Any] = {
-        "budget": first,
-        "total": total(first, measure, aside=aside),
-        "anchor": remembered,
-        "aside": aside,
-        "accept_rollback": accept_rollback,
-    }
+    aside = before.made.aside if before is not None else 0.0 if made is None else made.aside
+    open_ledger = partial(
+        Ledger.open,
+        path,
+        budget=first,
+        total=total(first, terms.measure, aside=aside),
+        anchor=remembered,
+        aside=aside,
+        accept_rollback=accept_rollback,
+    )
+    whose = unit_terms(person, people)
     if made is not None and not made.settings:  # made by a discovery, which knew no domain
-        book = Ledger.open(path, **terms, binding=whose)
+        book = open_ledger(binding=whose)
         with book.log.conditions.asked_at(asked), book.log.turn():
             book.log.complete(binding)
     else:
         try:
-            book = Ledger.open(path, make="missing", **terms, binding={**binding, **whose})
+            book = open_ledger(make="missing", binding={**binding, **whose})
         except OtherTerms as error:
-            if error.names <= {"data", "rows"}:
-                raise _changed(data, path.name) from None
-            raise
+            raise _of_other_rows(error, rows, data, path.name) from None
     if before is not None:
         take_over(book, before, remembered, asked)
-    public, curator = doors(rows, book, drawn_to, Shelf(path, book.log.identity.secret))
+    public, curator = doors(rows.records, book, drawn_to, Shelf(path, book.log.identity.secret))
     mechanism_of = choice.build(public, curator, confidence, progress)
     return Session(public, curator, book, first, choice, mechanism_of, confidence, start=start)
+
+
+def _named(budget: Budget, mechanism: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that the owner names, which are some mechanism's, as the budget is a budget."""
+    if not isinstance(budget, Budget):
+        raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
+    named = {name: value for name, value in settings.items() if value is not None}
+    check_names(mechanism, named)
+    return named
+
+
+class _Read(NamedTuple):
+    """The rows as they were read, how a ledger knows them again, and from where; None for rows that a series read."""
+
+    records: AnyRecords
+    fingerprint: Callable[[bytes], str]
+    source: Rows | None
+
+
+def _read(source: Rows, made: MadeWith | None, loading: Callable[[float], None] | None) -> _Read:
+    """The rows of a table, in the way in which its ledger was made with them."""
+    with_session = made is not None and bool(made.settings)
+    if made is not None and made.held == "engine" and has_digits(source.domain) and made.digits != DIGITS:
+        wide = max(source.domain, key=lambda name: source.domain.sizes[name])
+        raise LedgerError(
+            f"The ledger {source.ledger.name} was made by an earlier version of Tacit, which knew the encoded copy of "
+            f"an attribute of so many values ({wide}, {source.domain.sizes[wide]:,}) again by a fingerprint that this "
+            "version does not make. Open it with that version, or let a new ledger continue this one, for the same "
+            f'people: another name, and continues = "{source.ledger.name}". {_WITHOUT_DATA}'
+        )
+    try:
+        records = source.read(made.held if made is not None and with_session else None, loading)
+    except DataError as error:
+        if with_session and _is_gone(source.data):
+            error.sentence += f" {_WITHOUT_DATA}"
+        raise
+    return _Read(records, partial(source.fingerprint, records), source)
 
 
 def _before(
@@ -237,9 +252,11 @@ def _before(
     return None if made.begun else Before.of(Path(continues), anchor)
 
 
-def unit_terms(person: str | None, rows_per_person: int) -> dict[str, str]:
-    """Who is protected, as the ledger keeps it: where a row is the unit it says nothing of it."""
-    return {} if person is None else {"person": person, "rows_per_person": str(rows_per_person)}
+def bound_on_rows(person: str | None, rows_per_person: int | None) -> int:
+    """How many rows are protected together."""
+    if (person is None) != (rows_per_person is None):
+        raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
+    return 1 if rows_per_person is None else rows_per_person
 
 
 def doors(
@@ -249,37 +266,6 @@ def doors(
     curator = Curator(records, ledger)
     keep = partial(tell, ledger)
     return Public(ledger.log, curator.declared, keep, prior=prior, aside=ledger.aside, shelf=shelf), curator
-
-
-def choose(
-    mechanism: str,
-    domain: Domain,
-    budget: Budget,
-    rows: int,
-    named: Mapping[str, Any],
-    *,
-    rows_per_person: int = 1,
-    prior_rows: int = 0,
-) -> Choice:
-    """The mechanism and its settings for these public parameters: as asked for, or as planned."""
-    if mechanism != "auto":
-        row = MECHANISMS[mechanism]
-        return Choice(mechanism, "asked for", row.set(row.usual(named, domain)))
-    from tacit.release.plan import plan  # only a new ledger is planned for
-
-    questions = named.get("questions", 10_000)
-    made = plan(
-        rows=rows,
-        domain=domain,
-        budget=budget,
-        questions=questions,
-        rows_per_person=rows_per_person,
-        prior_rows=prior_rows,
-    )
-    chosen = made.options
-    if "warm" in named:  # an owner who names a split divides the budget: nothing else of it is decided here
-        chosen.pop("certify", None)
-    return Choice(made.mechanism, made.reason, MECHANISMS[made.mechanism].set({**chosen, **named}))
 
 
 def _refuse_others(ledger: str, differ: list[str]) -> None:
@@ -308,13 +294,27 @@ class ChangedRows(LedgerError):
     """The rows are not those that the ledger was made about."""
 
 
-def _changed(data: Any, ledger: str) -> ChangedRows:
+def _of_other_rows(error: OtherTerms, rows: _Read, data: Any, ledger: str) -> LedgerError:
+    """The refusal of terms that a ledger has not; where only the rows are others, it says what can be done."""
+    copy_left = rows.source.withdraw() if rows.source is not None and "data" in error.names else None
+    return _changed(data, ledger, copy_left) if error.names <= {"data", "rows"} else error
+
+
+def _changed(data: Any, ledger: str, copy_left: str | None) -> ChangedRows:
+    """The refusal of other rows; `copy_left` is where a copy of them stays, which was there before."""
     is_file = isinstance(data, str | Path) and os.path.isfile(data)
     what = Path(data).name if is_file else "the table"
+    if copy_left is None:
+        happened, remedy = f"{what} has changed since the ledger {ledger} was made", "Open it with those."
+    else:
+        happened = f"the encoded copy {copy_left} has other rows than the ledger {ledger} was made about"
+        remedy = (
+            "Delete the copy with `tacit forget`, in Python with tacit.forget: opening makes it again, and takes it if "
+            f"{what} has those."
+        )
     return ChangedRows(
-        f"{what} has changed since the ledger {ledger} was made, and the ledger's answers are about the rows of then. "
-        f"Open it with those; or let a new ledger continue it, for the same people: another name, and continues = "
-        f'"{ledger}". {_WITHOUT_DATA}'
+        f"{happened}, and the ledger's answers are about the rows of then. {remedy} Or let a new ledger continue this "
+        f'one, for the same people: another name, and continues = "{ledger}". {_WITHOUT_DATA}'
     )
 
 

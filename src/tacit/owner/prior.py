@@ -76,13 +76,13 @@ def _is_published(given: Any) -> bool:
 def _published(path: str | Path, domain: Domain) -> Prior:
     """As many made-up rows as the published table has, with the codes of this domain."""
     from tacit.public import read
-    from tacit.release.hypothesis.prior import MOST_CELLS, Prior
+    from tacit.release.hypothesis.prior import MOST_PRIOR_CELLS, Prior
 
     with read(path) as session:
         names = [name for name in domain if name in session.domain]
         if not names:
             raise ConfigError("it has no attribute of the domain.")
-        drawn = session.synthetic(min(session.rows, MOST_CELLS))
+        drawn = session.synthetic(min(session.rows, MOST_PRIOR_CELLS))
         codes = [_recoded(name, session.domain[name], domain[name]) for name in names]
         theirs = [drawn.codes[drawn.names.index(name)] for name in names]
     columns = [code[their] for code, their in zip(codes, theirs, strict=True)]

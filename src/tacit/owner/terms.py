@@ -1,4 +1,4 @@
-"""What a ledger was made with, as it says itself: enough to go on with it, and to read it without data.
+"""Trusted with budgets: what a ledger was made with, as it says itself. Enough to go on with it, or to read it.
 
 All of it is public but for a fingerprint of the data, which is not read here.
 """
@@ -55,12 +55,13 @@ _IDENTITY = (
     "rows_per_person",
     "prior",
     "held",
+    "digits",
     "continues",
     PART_OF,
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MadeWith:
     """The terms of a ledger, but for the data. Without settings it was made by a discovery, and no session yet.
 
@@ -82,6 +83,7 @@ class MadeWith:
     continues: str | None  # where the chain of the ledger starts that it goes on from
     begun: bool  # whether it was charged what that one had spent
     held: str = "memory"  # or "engine", where the rows were while it was made
+    digits: str | None = None  # how a fingerprint of its encoded copy splits long codes
     part_of: str | None = None  # where the manifest of the series starts that it is a block of
 
     @classmethod
@@ -102,21 +104,24 @@ class MadeWith:
                 raise ValueError
             first, total = Budget(epsilon=epsilon, delta=delta), Loss(measure, atoms)
             aside = float(json.loads(terms.get("aside", "0.0")))
+            now, whole = raised_to(first, total, decisions(lines), aside=aside)
             return cls(
-                first,
-                total,
-                *raised_to(first, total, decisions(lines), aside=aside),
-                {name: value for name, value in terms.items() if name not in _IDENTITY},
-                Domain.from_toml(terms["declared"]) if "declared" in terms else None,
-                int(terms["rows"]) if "rows" in terms else None,
-                terms.get("person"),
-                int(terms.get("rows_per_person", "1")),
-                terms.get("prior"),
-                aside,
-                found[0].origin.hash,
-                terms.get("continues"),
-                any(line.kind == "carried" for line in lines),
+                budget=first,
+                total=total,
+                now=now,
+                whole=whole,
+                settings={name: value for name, value in terms.items() if name not in _IDENTITY},
+                domain=Domain.from_toml(terms["declared"]) if "declared" in terms else None,
+                rows=int(terms["rows"]) if "rows" in terms else None,
+                person=terms.get("person"),
+                rows_per_person=int(terms.get("rows_per_person", "1")),
+                prior=terms.get("prior"),
+                aside=aside,
+                origin=found[0].origin.hash,
+                continues=terms.get("continues"),
+                begun=any(line.kind == "carried" for line in lines),
                 held=terms.get("held", "memory"),
+                digits=terms.get("digits"),
                 part_of=terms.get(PART_OF),
             )
         except (TacitError, KeyError, ValueError, TypeError):
