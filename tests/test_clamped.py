@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import tacit
+from tacit.model.aggregate import EVERYONE
+from tacit.model.formula import Formula, Middles
+from tacit.model.query import Query
+from tacit.model.select import Column, GroupBy, Select
 from tacit.session import Session
 
 NOTE = "stay is clamped: what lies outside 1 to 30 counts at the nearest end"
@@ -86,3 +93,36 @@ def test_values_that_were_moved_are_told_of_wherever_they_count(tmp_path: Path) 
             assert said not in str(session.ask(sql)), sql
         for shown in (session.cdf("los"), session.histogram("los", width=7), session.mean("los")):
             assert said in shown.note
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An aggregate that the library does not know: how many rows have a value at all. A class and nothing else."""
+
+    domain: tacit.Domain
+    name: str
+    where: Query = EVERYONE
+
+    def __post_init__(self) -> None:
+        inside = Middles.of(self.domain, self.name, self.where)
+        formula = Formula((inside.weighed(np.where(inside.inside, 1.0, 0.0)),), lambda parts, _: parts[0])
+        object.__setattr__(self, "formula", formula)
+
+    @property
+    def valued(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def words(self, domain: tacit.Domain) -> str:
+        return f"the rows with a value of {self.name}"
+
+
+def test_a_new_aggregate_says_what_was_moved_without_being_named_anywhere(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        domain = session.domain
+        inside = tacit.count(stay=(5, 20)).bind(domain)
+        whole, middle = (cast(Any, Whole(domain, "stay", where)) for where in (EVERYONE, inside))
+        assert NOTE in session.answer(whole).note
+        assert NOTE not in session.answer(middle).note
+        by_sex = (GroupBy("sex", "sex"),)
+        assert NOTE in session.answer(Select(domain, (Column(whole, "n"),), by_sex)).note
+        assert NOTE not in session.answer(Select(domain, (Column(middle, "n"),), by_sex)).note

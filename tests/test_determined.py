@@ -56,7 +56,7 @@ def test_what_is_determined_is_exact_and_free(
         found = session.ask(sql)
         assert isinstance(found, Answer)
         assert (found.value, found.error, found.cost.atoms) == (value, 0, 0)
-        assert found.bars[0].about == "exact"
+        assert found.bars[0].about.words == "exact"
         assert (IF_ANY in found.note) == may_be_null
         assert not session.status().spent.atoms
 

@@ -17,8 +17,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 import tacit
+from tacit.cli.show import print_answer
 from tacit.errors import ConfigError, InvalidQuery
 from tacit.model.answer import Answer, QuantileAnswer
 from tacit.model.budget import Loss
@@ -277,6 +279,7 @@ def test_curves_quantiles_and_listings_say_whether_they_say_anything() -> None:
     listing = Listing("by sex", ("sex",), ("AVG(x)", "COUNT(*)"), rows, facts.within(None), ((0, 1), (0, 1000)))
     assert [listing.words(row) for row in rows] == [["nothing", "sharp"], ["nothing", "sharp"]]
     assert listing.cells() == [["F", "10 (says nothing)", "400 ± 7"], ["M", "0.5 ± 0.5 (says nothing)", "300 ± 30"]]
+    assert [listing.grey(row) for row in rows] == [[True, False], [True, False]]
     assert listing.says == "sharp"  # at least half of the values say as much
     assert replace(listing, listed=(rows[0], replace(rows[1], errors=(0.5, None)))).says == "nothing"
 
@@ -293,3 +296,21 @@ def test_csv_has_nothing_where_a_value_is_missing_and_days_as_dates() -> None:
     read = pd.read_csv(io.StringIO(nothing.frame().csv()))
     assert read["value"].tolist() == nothing.to_pandas()["value"].tolist()
     assert read["error"].isna().all()  # and not 0, which says that it is exact
+
+
+def test_a_label_is_not_taken_for_a_value_that_says_nothing() -> None:
+    facts = Facts("repeat", FREE, 0.95)
+    rows = (Row(("(says nothing)",), (300.0,), (7.0,)), Row(("M",), (10.0,), (None,)))
+    written = io.StringIO()
+    terminal = Console(file=written, force_terminal=True, color_system="standard", width=80)
+    listing = Listing("by word", ("word",), ("COUNT(*)",), rows, facts, ((0, 1000),))
+    print_answer(listing, 1000, terminal)
+    grey = [line for line in written.getvalue().splitlines() if "\x1b[90m" in line]
+    assert ["10 (says nothing)" in line for line in grey] == [True]
+
+
+def test_columns_that_no_file_can_have_are_refused_in_words(tmp_path: Path) -> None:
+    nameless = Frame((FrameColumn("", "real", [1.0]), FrameColumn("n", "real", [2.0])))
+    with pytest.raises(ConfigError, match=r"x\.csv cannot be written"):
+        nameless.save(tmp_path / "x.csv")
+    assert not list(tmp_path.iterdir())

@@ -99,7 +99,7 @@ def test_what_is_certain_has_an_error_of_0_and_no_value_has_no_interval(tmp_path
             said = found.to_dict()
             assert (said["value"], said["error"]) == (value, 0), what
             assert said["interval"] == (None if value is None else [value, value])
-            assert found.bars[0].about == "exact"
+            assert found.bars[0].about.words == "exact"
         whole = f"SELECT {', '.join(CERTAIN)} FROM ({COUNTS} LIMIT 0) t"
         (row,) = session.ask(whole).listed  # type: ignore[union-attr]
         assert [None if np.isnan(one) else one for one in row.values] == list(CERTAIN.values())

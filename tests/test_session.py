@@ -15,7 +15,7 @@ import tacit
 from support import once
 from tacit import questions as asking
 from tacit.model.ask import Stat
-from tacit.owner.opening import choose
+from tacit.owner.binding import choose
 from tacit.release.settings import IterativeSettings
 from tacit.serve import question
 from tacit.session import Session
@@ -215,7 +215,7 @@ def test_bad_questions_cost_nothing_and_say_so(tmp_path: Path, mechanism: str) -
 
 
 def test_a_large_batch_is_answered_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "MAX_BATCH", 100)  # 10,000 are a hundred times the work, and the same two parts
+    monkeypatch.setattr(asking, "MAX_COMMIT", 100)  # 10,000 are a hundred times the work, and the same two parts
     seen, answer_many = list[int](), Session.answer_many
     monkeypatch.setattr(Session, "answer_many", lambda self, asks: seen.append(len(asks)) or answer_many(self, asks))
     with start(tmp_path, mechanism="direct") as session:

@@ -180,7 +180,7 @@ def test_too_many_bins_at_once_are_refused_before_anything_is_asked(tmp_path: Pa
 def test_a_statement_of_something_exact_and_a_release_is_not_exact(tmp_path: Path) -> None:
     with opened(tmp_path) as session:
         found = listed(session, "SELECT COUNT(*), AVG(age), MEDIAN(age) FROM data")
-    assert found.bars[0].about != "exact"
+    assert found.bars[0].about.words != "exact"
 
 
 def test_both_cells_of_a_table_of_two_have_one_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -364,6 +364,19 @@ def test_a_table_that_is_priced_as_known_costs_nothing(tmp_path: Path) -> None:
         assert (found.cost.atoms, session.spent) == (0, spent)
 
 
+def test_a_count_that_was_told_before_has_its_own_bar_in_a_table(tmp_path: Path) -> None:
+    """The table is bought whole, and two of its counts move with a row: its other count has a wider bar."""
+    with start(tmp_path) as session:
+        told = session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")
+        found = session.ask("SELECT sex, COUNT(*) FROM data WHERE age < 40 OR sex = 'F' GROUP BY sex")
+        assert isinstance(told, tacit.Answer)
+        assert isinstance(found, tacit.Table)
+        own = dict(zip(found.labels[0], found.errors.tolist(), strict=True))
+        assert own["F"] == told.error
+        assert max(own.values()) == found.error
+        assert own["M"] > own["F"]
+
+
 def test_a_dry_run_says_why(tmp_path: Path) -> None:
     with start(tmp_path) as session:
         fresh = session.dry_run("SELECT COUNT(*) FROM data WHERE sex = 'F'")

@@ -212,7 +212,7 @@ def test_a_share_of_questions_is_no_promise_about_this_answer(tmp_path: Path) ->
     with opened(tmp_path, "certified") as session:
         question = tacit.count(sex="F", age=(0, 49), active=True)  # no release tells three attributes
         plain = session.ask(question)
-        assert plain.facts.bars[0].about.startswith("95%")
+        assert plain.facts.bars[0].about.words.startswith("95%")
         width = plain.facts.bars[0].width
         assert session.ask(question, within=width).cost.atoms
 

@@ -35,11 +35,12 @@ if TYPE_CHECKING:
     from tacit.model.budget import Budget, Loss
     from tacit.model.domain import Domain
     from tacit.model.expression import count, largest_mean, matching, quantile_distance, stump, weigh
-    from tacit.model.facts import Bar, Facts, Receipt
+    from tacit.model.facts import About, Bar, Facts, Receipt
     from tacit.model.query import Query
     from tacit.model.statistic import Statistic
     from tacit.model.statistic_check import statistic
     from tacit.model.table import Listing, Table
+    from tacit.owner.copies import encode, forget
     from tacit.owner.discovery import discover
     from tacit.owner.opening import open_session as open
     from tacit.owner.terms import extend, reopen
@@ -52,13 +53,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Answer", "AnswerWithheld", "Attribute", "Bar", "Budget", "BudgetExhausted", "Client", "ConfigError", "DataError",
-    "Domain", "Facts", "InvalidBudget", "InvalidDomain", "InvalidQuery", "Join", "LedgerError", "Listing", "Loss",
-    "NeedsData", "NotStarted", "Query", "Receipt", "Series", "ServerError", "Session", "Star", "Statistic", "Table",
-    "TacitError", "WouldSpend", "bin_width_chart", "bin_widths", "boolean", "category", "connect", "count", "date",
-    "discover", "extend", "frame", "hour", "integer", "largest_mean", "matching", "month", "numeric", "open", "plan",
-    "publish", "quantile_distance", "read", "reopen", "report", "series", "statistic", "stump", "verify", "weekday",
-    "weigh",
+    "About", "Answer", "AnswerWithheld", "Attribute", "Bar", "Budget", "BudgetExhausted", "Client", "ConfigError",
+    "DataError", "Domain", "Facts", "InvalidBudget", "InvalidDomain", "InvalidQuery", "Join", "LedgerError", "Listing",
+    "Loss", "NeedsData", "NotStarted", "Query", "Receipt", "Series", "ServerError", "Session", "Star", "Statistic",
+    "Table", "TacitError", "WouldSpend", "bin_width_chart", "bin_widths", "boolean", "category", "connect", "count",
+    "date", "discover", "encode", "extend", "forget", "frame", "hour", "integer", "largest_mean", "matching", "month",
+    "numeric", "open", "plan", "publish", "quantile_distance", "read", "reopen", "report", "series", "statistic",
+    "stump", "verify", "weekday", "weigh",
 ]  # fmt: skip
 
 
@@ -68,6 +69,7 @@ _HOMES = {
     "tacit.client": ("Client", "connect"),
     "tacit.show.frames": ("frame",),
     "tacit.show.report": ("report",),
+    "tacit.owner.copies": ("encode", "forget"),
     "tacit.owner.discovery": ("discover",),
     "tacit.load.star": ("Join", "Star"),
     "tacit.model.answer": ("Answer",),
@@ -85,7 +87,7 @@ _HOMES = {
     "tacit.model.budget": ("Budget", "Loss"),
     "tacit.model.domain": ("Domain",),
     "tacit.model.expression": ("count", "largest_mean", "matching", "quantile_distance", "stump", "weigh"),
-    "tacit.model.facts": ("Bar", "Facts", "Receipt"),
+    "tacit.model.facts": ("About", "Bar", "Facts", "Receipt"),
     "tacit.model.query": ("Query",),
     "tacit.model.table": ("Listing", "Table"),
     "tacit.model.statistic": ("Statistic",),

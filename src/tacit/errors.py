@@ -34,6 +34,10 @@ class InvalidQuery(TacitError):
     code = "invalid_query"
     at: int | None = None  # where in a statement, in characters from its beginning, if that is known
 
+    def __init__(self, sentence: str, suggestion: str | None = None) -> None:
+        super().__init__(sentence)
+        self.suggestion = suggestion  # the declared name or value that was probably meant; the sentence says it too
+
 
 class InvalidBudget(TacitError):
     """A privacy parameter is not a number in its allowed range."""

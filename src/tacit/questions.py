@@ -37,9 +37,9 @@ from tacit.model.table import Answers, CdfAnswer, Table
 from tacit.model.values import Value
 from tacit.model.workload import check
 
-Asked = str | Expression | Query | Unbound | Statistic | Ask
-Where = str | Expression | Query | None
-MAX_BATCH = 10_000  # questions that share a commit
+Askable = str | Expression | Query | Unbound | Statistic | Ask
+Narrowed = str | Expression | Query | None
+MAX_COMMIT = 10_000  # questions that share a commit
 NOT_PLAIN = "a GROUP BY, and whatever is not a plain count, is asked by itself, with ask."
 
 
@@ -119,7 +119,7 @@ class Questions(ABC):
     def price(self, ask: Ask, *, within: float | None = None) -> DryRun:
         """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
 
-    def question(self, question: Asked) -> Ask:
+    def question(self, question: Askable) -> Ask:
         """The question that SQL text or an expression asks; everything that can be refused without data is refused."""
         if isinstance(question, str):
             from tacit.model import sql
@@ -136,7 +136,7 @@ class Questions(ABC):
             return question
         raise InvalidQuery(f"a question is SQL text or made with tacit.count, not {type(question).__name__}.")
 
-    def ask(self, question: Asked, *, within: float | None = None) -> Answers:
+    def ask(self, question: Askable, *, within: float | None = None) -> Answers:
         """Answer one question: SQL, `tacit.count(...)`, or a statistic. A GROUP BY gives a table.
 
         A statement gives what the method of the same name does: `fraction`, `sum`, `mean`, `variance`, `quantile`,
@@ -151,61 +151,61 @@ class Questions(ABC):
         """
         return self.answer(self.question(question), within=within)
 
-    def ask_many(self, questions: Sequence[Asked]) -> list[Answer]:
+    def ask_many(self, questions: Sequence[Askable]) -> list[Answer]:
         """Answer a batch of questions (no GROUP BY). All are checked before any is asked, and they share commits.
 
         More than 10,000 are answered in parts of that many, one part after the other.
         """
         asks = [self._plain(question) for question in batch_of(questions)]
-        parts = (asks[start : start + MAX_BATCH] for start in range(0, len(asks), MAX_BATCH))
+        parts = (asks[start : start + MAX_COMMIT] for start in range(0, len(asks), MAX_COMMIT))
         return [number_of(answer) for part in parts for answer in self.answer_many(part)]
 
-    def dry_run(self, question: Asked, *, within: float | None = None) -> DryRun:
+    def dry_run(self, question: Askable, *, within: float | None = None) -> DryRun:
         """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
         return self.price(self.question(question), within=within)
 
-    def cost_at_most(self, question: Asked) -> Loss:
+    def cost_at_most(self, question: Askable) -> Loss:
         """The most that a question could cost if it were asked now. Spends nothing."""
         return self.dry_run(question).cost_at_most
 
-    def table(self, *names: str, where: Where = None) -> Table:
+    def table(self, *names: str, where: Narrowed = None) -> Table:
         """The counts of all combinations of these attributes' values: a marginal, or GROUP BY table."""
         return _table(self.answer(Crosstab(self.domain, names, self._rows(where))))
 
-    def fraction(self, where: Where, given: Where = None) -> Answer:
+    def fraction(self, where: Narrowed, given: Narrowed = None) -> Answer:
         """The share of all rows, or of those that meet `given`, that meet `where`."""
         return number_of(self.answer(Fraction(self._rows(where), self._rows(given))))
 
-    def sum(self, name: str, where: Where = None) -> Answer:
+    def sum(self, name: str, where: Narrowed = None) -> Answer:
         """The sum of a numeric attribute; a value counts as the middle of its bin."""
         return number_of(self.answer(Sum(self.domain, name, self._rows(where))))
 
-    def mean(self, name: str, where: Where = None, *, share: float | None = None) -> Answer:
+    def mean(self, name: str, where: Narrowed = None, *, share: float | None = None) -> Answer:
         """The mean of a numeric attribute's values that lie in bins. Bought like `cdf`.
 
         Among the rows of `where` it is the ratio of two questions, which are asked like any others.
         """
         return number_of(self.answer(mean(self.domain, name, self._rows(where), share)))
 
-    def variance(self, name: str, where: Where = None, *, sample: bool = True) -> Answer:
+    def variance(self, name: str, where: Narrowed = None, *, sample: bool = True) -> Answer:
         """The variance of a numeric attribute: of a sample, divided by n - 1, or of the population."""
         return number_of(self.answer(Variance(self.domain, name, self._rows(where), sample)))
 
-    def stddev(self, name: str, where: Where = None, *, sample: bool = True) -> Answer:
+    def stddev(self, name: str, where: Narrowed = None, *, sample: bool = True) -> Answer:
         """The standard deviation of a numeric attribute: the root of `variance`."""
         return number_of(self.answer(Variance(self.domain, name, self._rows(where), sample, root=True)))
 
-    def covariance(self, name: str, other: str, where: Where = None, *, sample: bool = True) -> Answer:
+    def covariance(self, name: str, other: str, where: Narrowed = None, *, sample: bool = True) -> Answer:
         """The covariance of two numeric attributes, of the rows where both have a value."""
         return number_of(self.answer(Covariance(self.domain, (name, other), self._rows(where), sample)))
 
-    def correlation(self, name: str, other: str, where: Where = None) -> Answer:
+    def correlation(self, name: str, other: str, where: Narrowed = None) -> Answer:
         """The correlation of two numeric attributes, from -1 to 1, of the rows where both have a value."""
         asked = Covariance(self.domain, (name, other), self._rows(where), sample=False, correlation=True)
         return number_of(self.answer(asked))
 
     def quantile(
-        self, name: str, quantile: float, where: Where = None, *, share: float | None = None
+        self, name: str, quantile: float, where: Narrowed = None, *, share: float | None = None
     ) -> QuantileAnswer:
         """The bin that holds a quantile, 0.5 for the median, with its confidence interval. Bought like `cdf`.
 
@@ -244,7 +244,7 @@ class Questions(ABC):
         """The counts of an ordered attribute's bins, or of wider ones; they add up. Bought like `cdf`."""
         return _table(self.answer(Histogram(self.domain, name, width, share)))
 
-    def _plain(self, question: Asked) -> Count | Stat:
+    def _plain(self, question: Askable) -> Count | Stat:
         """A question that has one number for an answer: a count or a statistic."""
         ask = self.question(question)
         if isinstance(ask, Count | Stat):
@@ -253,7 +253,7 @@ class Questions(ABC):
             raise InvalidQuery("ROUND is asked by itself, with ask, whose answer says what was rounded.")
         raise InvalidQuery(NOT_PLAIN)
 
-    def _rows(self, where: Where) -> Query:
+    def _rows(self, where: Narrowed) -> Query:
         """The query of a condition on rows: an expression, or SQL's words after WHERE. Everyone without one."""
         if where is None:
             return EVERYONE
@@ -268,7 +268,7 @@ class Questions(ABC):
         return ask.query
 
 
-def batch_of(questions: Sequence[Asked]) -> Sequence[Asked]:
+def batch_of(questions: Sequence[Askable]) -> Sequence[Askable]:
     """The questions of a batch; refuses what is no batch."""
     if isinstance(questions, str | Expression | Query | Unbound) or not isinstance(questions, Sequence):
         raise InvalidQuery("ask_many takes a list of questions.")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery, NotStarted
-from tacit.model.ask import Ask, Count
+from tacit.model.ask import Ask, Count, check_bound
 from tacit.model.budget import Budget, Loss, percent_of
 from tacit.model.description import describe_many
 from tacit.model.expression import Expression
@@ -26,11 +26,11 @@ from tacit.model.statistic import Statistic
 from tacit.model.status import DryRun, Expected, Started, rows_in_words
 from tacit.model.table import Answers
 from tacit.model.workload import Marginal, marginal, unit
-from tacit.questions import Asked
+from tacit.questions import Askable
 from tacit.release.answering import bar_to_expect, combine, parts
-from tacit.release.dial import wanted
+from tacit.release.dial import Wanted, wanted
 from tacit.release.estimate import Answerer, Estimate, repeated
-from tacit.release.evidence import Need, Part, Setting, one_answer
+from tacit.release.evidence import AnswerPart, Need, Setting, one_answer
 from tacit.release.parts import Parts
 from tacit.release.public import Public
 from tacit.standing import Standing
@@ -67,7 +67,7 @@ class Session(Standing):
         self._starts_itself, self._is_started = start, False
         mechanism.starts_itself = start
         self._parts = Parts(public, curator, mechanism, confidence)
-        free = Loss(public.total.measure, 0)
+        free = Loss.nothing(public.total.measure)
         know = self._parts
         self._setting = Setting(
             public.domain,
@@ -142,7 +142,7 @@ class Session(Standing):
     def answer(self, ask: Ask, *, within: float | None = None) -> Answers:
         if within is None:
             return self.answer_many([ask])[0]
-        one = wanted(ask, within, self.domain, self.rows)
+        one = self._wanted(ask, within)
         found = {**self._parts.fetch(one.public), one.query: self._parts.within(one)}
         plain = replace(self._setting, offer=lambda _: "")  # it is as sharp as was asked for
         return self._priced(combine(ask, found, plain))
@@ -156,11 +156,11 @@ class Session(Standing):
             with no_collection():
                 each = zip(describe_many(counts, self.domain), counts, known, strict=True)
                 return [one_answer(*one, self.rows) for one in each]
-        needs = [parts(ask, self._setting) for ask in asks]
+        needs = [self._needs(ask) for ask in asks]
         self._check_started(needs)
         with no_collection(), nullcontext(False) if plain else self._parts.turn_for_ranges(needs) as again:
             if again:
-                needs = [parts(ask, self._setting) for ask in asks]
+                needs = [self._needs(ask) for ask in asks]
             found = self._parts.fetch((need for one in needs for need in one), unsettled=plain and not known)
         # Conditions that several counts share are put into words once.
         said: Sequence[str | None] = describe_many(counts, self._public.domain) if plain else [None] * len(asks)
@@ -173,6 +173,14 @@ class Session(Standing):
             answers.append(self._priced(combine(ask, own, self._setting, words)))
             given.update(mine)
         return answers
+
+    def _needs(self, ask: Ask) -> tuple[Need, ...]:
+        check_bound(ask, self._public.domain)
+        return parts(ask, self._setting)
+
+    def _wanted(self, ask: Ask, within: float) -> Wanted:
+        check_bound(ask, self._public.domain)
+        return wanted(ask, within, self.domain, self.rows)
 
     def settles(self, ask: Ask) -> bool:
         """Whether a certified base answers a count, so that nothing can change its answer any more."""
@@ -192,7 +200,7 @@ class Session(Standing):
         """Whether tables are put together from counts, of which each is a question of its own."""
         return self._mechanism.learns
 
-    def found(self, needs: Sequence[Need]) -> dict[Need, Part]:
+    def found(self, needs: Sequence[Need]) -> dict[Need, AnswerPart]:
         """The parts that answers are put together from, each with what a sum over several tables needs of it."""
         self._check_started([tuple(needs)])
         with no_collection():
@@ -200,7 +208,7 @@ class Session(Standing):
         self._parts.bought.catch_up()
         return {need: self._centred(need, part) for need, part in found.items()}
 
-    def known(self, needs: Sequence[Need]) -> dict[Need, Part] | None:
+    def known(self, needs: Sequence[Need]) -> dict[Need, AnswerPart] | None:
         """What `found` gives, where all of it is known; None where something would have to be bought, or checked."""
         queries = [need for need in needs if isinstance(need, Query)]
         if len(queries) < len(needs):
@@ -214,7 +222,7 @@ class Session(Standing):
             return None
         return {query: self._centred(query, one) for query, one in zip(queries, told, strict=True)}
 
-    def _centred(self, need: Need, part: Part) -> Part:
+    def _centred(self, need: Need, part: AnswerPart) -> AnswerPart:
         if isinstance(need, Query) and isinstance(part, Estimate):
             return replace(part, centre=self._parts.bought.centre(need, part))
         return part
@@ -229,7 +237,7 @@ class Session(Standing):
         Others may ask between two steps. Only a table whose cells are questions of their own takes several: each cell
         has the answer that its question has, so it does not matter when they are asked.
         """
-        cells = self._parts.cells(parts(ask, self._setting))
+        cells = self._parts.cells(self._needs(ask))
         if len(cells) <= most:
             return self.answer(ask)
         facts = list[Facts]()
@@ -244,7 +252,7 @@ class Session(Standing):
 
     def buys_start(self, ask: Ask) -> bool:
         """Whether this question would first buy what the answers start from, as the owner lets questions do."""
-        return self._starts_itself and not self.started and self._parts.wants_base(parts(ask, self._setting))
+        return self._starts_itself and not self.started and self._parts.wants_base(self._needs(ask))
 
     def _priced(self, answer: Answers) -> Answers:
         """An answer that knows which part of the budget it cost, if it cost something."""
@@ -252,9 +260,9 @@ class Session(Standing):
 
     def price(self, ask: Ask, *, within: float | None = None) -> DryRun:
         if within is not None:
-            found = self._parts.price_within(wanted(ask, within, self.domain, self.rows))
+            found = self._parts.price_within(self._wanted(ask, within))
             return replace(found, total=self.total)
-        needs = parts(ask, self._setting)
+        needs = self._needs(ask)
         found = replace(self._parts.price(needs), total=self.total)
         try:
             self._check_started([needs])
@@ -269,7 +277,7 @@ class Session(Standing):
         """
         from tacit.release.recall import expected_noise
 
-        for need in parts(ask, self._setting):
+        for need in self._needs(ask):
             cost = self._parts.price([need]).cost_at_most
             if cost.atoms and isinstance(need, Query | Statistic | Marginal):
                 noise = expected_noise(self._public, need, cost)
@@ -291,7 +299,7 @@ class Session(Standing):
             released = [counted(one, self.domain, self.rows) for one in self._public.released()]
         return Synthetic.of(self.domain, codes, self.rows, released)
 
-    def votes(self, question: Asked) -> NDArray[np.float64]:
+    def votes(self, question: Askable) -> NDArray[np.float64]:
         """What each public database of "median" answers to a count or a statistic, in rows, in ascending order.
 
         Costs nothing. The databases agree with everything published so far, so the middle 95 % of their answers say how
@@ -299,10 +307,13 @@ class Session(Standing):
         """
         ask = self._plain(question)
         asked = ask.query if isinstance(ask, Count) else ask.statistic
+        from tacit.release.mechanisms import MECHANISMS
         from tacit.release.online import Online
 
-        if not (isinstance(self._mechanism, Online) and self._choice.mechanism == "median"):
-            raise InvalidQuery('there are votes with mechanism="median" only.')
+        if not MECHANISMS[self._choice.mechanism].votes:
+            voting = " or ".join(f'mechanism="{name}"' for name, row in MECHANISMS.items() if row.votes)
+            raise InvalidQuery(f"there are votes with {voting} only.")
+        assert isinstance(self._mechanism, Online)
         with self._public.turn():
             self._mechanism.knowledge.check([asked])
             found: NDArray[np.float64] = self._mechanism.known().voted(asked)
@@ -315,7 +326,7 @@ class Session(Standing):
 
     def release(
         self,
-        workload: Sequence[Asked | Sequence[str]],
+        workload: Sequence[Askable | Sequence[str]],
         *,
         alpha: float | None = None,
         share: float | None = None,
@@ -332,8 +343,8 @@ class Session(Standing):
         rounds: how many candidates may be measured, at most.
             Name alpha, share or both; what is left out is what the theorem has for the others: see `offline.plan`.
         rule: how the hypothesis learns from an answer: a name of `release/rules`, or a rule itself. Whole tables are
-            for rules whose hypothesis lists all cells, statistics for "median": the databases of a net that are not
-            ruled out, all those of n records where they can be listed.
+            for rules whose hypothesis answers them, such as one that lists all cells; statistics too, such as "median":
+            the databases of a net that are not ruled out, all those of n records where they can be listed.
 
         Where it stops by itself, every question of the workload has an answer from then on, with a bar that holds for
         all of them at once, and `ask` gives it for nothing. Asked again with the same words, the same hypothesis is
@@ -354,7 +365,7 @@ class Session(Standing):
             rule=rule,
         )
 
-    def _candidate(self, item: Asked | Sequence[str]) -> Candidate:
+    def _candidate(self, item: Askable | Sequence[str]) -> Candidate:
         if isinstance(item, list | tuple):
             return marginal(self.domain, *item)
         ask = self._plain(item)  # type: ignore[arg-type]
@@ -382,6 +393,15 @@ class Session(Standing):
         """What this thread asks within it has this time in the ledger and in what is published: see `Log.asked_at`."""
         return nullcontext() if self._ledger is None else self._ledger.log.conditions.asked_at(arrived)
 
+    def warm_up(self) -> None:
+        """Load now what the first question would load, which takes seconds: before it has reserved anything, not after.
+
+        Nothing is asked of the data, and nothing is spent.
+        """
+        self.dry_run("SELECT COUNT(*) FROM data")
+        if self._curator is not None:
+            self._curator.load_samplers()
+
     def rest(self) -> None:
         """Let go of the ledger's files until something is asked that needs them."""
         if self._ledger is not None:
@@ -396,7 +416,7 @@ class Session(Standing):
         return f"Session({sizes}, {self.choice.mechanism}; {percent_of(self.left, self.total)} left of {self.budget})"
 
 
-def _again(part: Part) -> Part:
+def _again(part: AnswerPart) -> AnswerPart:
     """The same part for the second question of a batch that needs it."""
     return part if part.facts.source == "public" else replace(part, facts=repeated(part.facts))
 

@@ -53,23 +53,23 @@ class Standing(Questions):
     @property
     def continues(self) -> Carried | None:
         """What the ledger that this one goes on from had spent, and the entry with which it was closed."""
-        return self._public.continues
+        return self._public.limits.continues
 
     @property
     def continued_by(self) -> str | None:
         """Where the chain of the ledger starts that goes on from this one; what was left is there."""
-        closing = self._public.closing
+        closing = self._public.limits.closing
         return None if closing is None else closing[0].by
 
     @property
     def carried(self) -> int:
         """The atoms that the ledger before had spent, as they are counted here."""
-        return self._public.carried
+        return self._public.limits.carried
 
     @property
     def moved(self) -> int:
         """The atoms that went to the ledger that continues this one: nothing was released for them."""
-        closing = self._public.closing
+        closing = self._public.limits.closing
         return 0 if closing is None else closing[1].atoms
 
     def extend(self, budget: Budget) -> Extension:
@@ -174,6 +174,18 @@ class Standing(Questions):
         """The last `most` purchases before an entry, newest first, with answers; with `told`, free answers too."""
         for one, answer in self._public.account.latest(most, before, told=told):
             yield self._past(one), answer
+
+    def records(self, after: int, until: int) -> Iterator[tuple[str, Line]]:
+        """What was bought or told after one entry, up to another, in order: kinds as in `charges`, and lines.
+
+        No question is made; `recalled` makes that of a line.
+        """
+        return self._public.account.records(after, until)
+
+    def recalled(self, line: Line) -> tuple[Past, Measured | Told | None]:
+        """What a line says, with the answer if it has one."""
+        one, answer = self._public.account.recalled(line)
+        return self._past(one), answer
 
     def _past(self, one: Purchased) -> Past:
         """A purchase as a line of the history."""

@@ -17,7 +17,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.rules import RULES as NAMED
-from tacit.release.rules import UpdateRule
+from tacit.release.rules import StatisticHypothesis, UpdateRule
 from tacit.release.rules.median_net import Databases, MedianNet
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 
@@ -79,7 +79,7 @@ Rule = UpdateRule[Any]
 
 
 def named(name: str, domain: Domain, alpha: float) -> Rule:
-    return NAMED[name](domain, alpha, ROWS)
+    return NAMED[name].make(domain, alpha, ROWS)
 
 
 RULES: dict[str, Callable[[Domain, float], Rule]] = {
@@ -199,6 +199,12 @@ def test_answers_are_those_of_brute_force(name: str, shape: tuple[int, ...]) -> 
 def test_a_replay_gives_the_same_bits(name: str, shape: tuple[int, ...]) -> None:
     domain = make_domain(shape)
     check_replay(RULES[name](domain, 0.1), domain, 3)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_table_of_rules_says_which_learn_statistics(name: str) -> None:
+    rule = RULES[name](make_domain((2, 3)), 0.2)
+    assert isinstance(rule.initial(), StatisticHypothesis) == NAMED[name].statistics
 
 
 @pytest.mark.parametrize("name", RULES)

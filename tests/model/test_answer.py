@@ -14,7 +14,7 @@ from tacit.model.answer import ANY, Answer
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt, about, all_of, share_of, widest
+from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt, about, about_of, all_of, share_of, widest
 from tacit.model.facts import FREE as ALL
 from tacit.model.table import Listing, Row, Table
 from tacit.serve.page.answer import _said
@@ -262,27 +262,27 @@ def test_what_bars_are_about() -> None:
     assert str(every) == "1,234 ± 243 (95%, for all 698,648 questions of this kind at once, worked out, free)"
     exact = replace(like, facts=like.facts.within(0, EXACT))
     assert str(exact) == "1,234 ± 0 (exact, worked out, free)"
-    assert share_of(0.95, 698_648) == "95% of 698,648 questions like this one"
-    assert all_of(698_648) == "all 698,648 questions of this kind at once"
+    assert share_of(0.95, 698_648).words == "95% of 698,648 questions like this one"
+    assert all_of(698_648).words == "all 698,648 questions of this kind at once"
 
 
 def test_what_a_bar_is_about_that_is_put_together() -> None:
     parts = [Bar(110, share_of(0.95, 65_529), 0.95), Bar(84, share_of(0.95, 262_140), 0.95), Bar(0, EXACT, 0.95)]
-    assert about(parts[:1], 0.95) == "95% of 65,529 questions like this one"
-    assert about(parts, 0.9) == "questions like this one"
-    assert about([*parts, Bar(3, NOISE, 0.95)], 0.85) == "questions like this one and this noise"
+    assert about(parts[:1], 0.95).words == "95% of 65,529 questions like this one"
+    assert about(parts, 0.9).words == "questions like this one"
+    assert about([*parts, Bar(3, NOISE, 0.95)], 0.85).words == "questions like this one and this noise"
     assert about(parts[2:], 0.95) == EXACT
     # With its figures and without it is the same thing, and said once.
-    mixed = [Bar(1, f"{parts[0].about} and {NOISE}", 0.9), Bar(2, "questions like this one", 0.9)]
-    assert about(mixed, 0.9) == f"{parts[0].about} and {NOISE}"
+    mixed = [Bar(1, about_of(f"{parts[0].about} and {NOISE}"), 0.9), Bar(2, about_of("questions like this one"), 0.9)]
+    assert about(mixed, 0.9).words == f"{parts[0].about} and {NOISE}"
 
 
 def test_the_widest_bars_of_parts_hold_for_each_of_them() -> None:
     gate, noise = (Bar(92, ANSWER, 0.95), Bar(101, ALL, 0.95)), (Bar(95, NOISE, 0.9),)
     exact = (Bar(0, EXACT, 0.95),)
     assert widest([gate, noise, exact]) == (
-        Bar(95, f"{ANSWER} and {NOISE}", 0.9),
-        Bar(101, f"{ALL} and {NOISE}", 0.9),
+        Bar(95, about_of(f"{ANSWER} and {NOISE}"), 0.9),
+        Bar(101, about_of(f"{ALL} and {NOISE}"), 0.9),
     )
     assert widest([exact, exact]) == exact
     assert widest([gate, ()]) == ()  # nothing is proved of the second

@@ -245,6 +245,7 @@ def test_refusals_name_what_is_allowed(call: Callable[[], object], sentence: str
         call()
     assert refusal.value.sentence == sentence
     assert str(refusal.value) == sentence + " Nothing was spent."
+    assert refusal.value.suggestion == ("north" if "did you mean" in sentence else None)
 
 
 def test_other_and_missing_come_after_the_bins() -> None:

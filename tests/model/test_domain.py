@@ -133,14 +133,14 @@ def test_names_are_found_in_any_case_and_suggested() -> None:
     ]
     assert domain["AGE"] is domain["Age"]
     assert domain.index({"AGE": 3, "Sex": "M", "état": True}) == (3, 1, 1)
-    for name, hint in {
-        "agee": "unknown column 'agee'; did you mean 'Age'?",
-        "SXE": "unknown column 'SXE'; did you mean 'sex'?",
-        "zzz": "unknown column 'zzz'; the columns are Age, sex, ÉTAT.",
+    for name, (hint, meant) in {
+        "agee": ("unknown column 'agee'; did you mean 'Age'?", "Age"),
+        "SXE": ("unknown column 'SXE'; did you mean 'sex'?", "sex"),
+        "zzz": ("unknown column 'zzz'; the columns are Age, sex, ÉTAT.", None),
     }.items():
         with pytest.raises(InvalidQuery) as refusal:
             domain.resolve(name)
-        assert refusal.value.sentence == hint
+        assert (refusal.value.sentence, refusal.value.suggestion) == (hint, meant)
     for odd in (None, 3, ["Age"], ("Age",), b"Age"):
         with pytest.raises(InvalidQuery, match="unknown column"):
             domain.resolve(odd)  # type: ignore[arg-type]

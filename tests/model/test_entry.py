@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Any
 
@@ -21,13 +22,15 @@ from tacit.model.entry import (
     GateTerms,
     Intent,
     LaterTerms,
+    Measured,
     Measurement,
     Selection,
     Shut,
+    Told,
     decode,
     encode,
 )
-from tacit.model.facts import FREE, NOISE, Bar
+from tacit.model.facts import FREE, NOISE, Bar, about_of
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -42,7 +45,7 @@ ENTRIES: dict[str, list[Entry]] = {
     "told": [
         FreeAnswer(WOMEN, 0, ""),
         FreeAnswer(~WOMEN & HALF, -3, "not checked", (Bar(0, NOISE, 0.95), Bar(3, FREE, 0.5))),
-        FreeAnswer(Statistic("stump", ("age", "sex"), (4, 1)), 7, "x", (Bar(2**63 - 1, "", 0.95),)),
+        FreeAnswer(Statistic("stump", ("age", "sex"), (4, 1)), 7, "x", (Bar(2**63 - 1, about_of(""), 0.95),)),
     ],
     "chosen": [Selection(None, 3), Selection(0, 1, WOMEN), Selection(2, 5, marginal(DOMAIN, "age", where=WOMEN))],
     "compared": [Comparison(WOMEN, False), Comparison(HALF, True)],
@@ -111,7 +114,7 @@ def test_a_reader_who_asked_gets_the_very_question() -> None:
         {"bars": (Bar(0.5, NOISE, 0.95),)},
         {"bars": (Bar(np.int64(3), NOISE, 0.95),)},
         {"bars": (Bar(float("inf"), NOISE, 0.95),)},
-        {"bars": (Bar(1, "\ud800", 0.95),)},
+        {"bars": (Bar(1, about_of("\ud800"), 0.95),)},
         {"bars": (Bar(1, NOISE, 1.0),)},
         {"bars": (Bar(1, NOISE, float("nan")),)},
         {"note": None},
@@ -141,3 +144,10 @@ def test_a_free_answer_that_could_not_be_read_back_cannot_be_made(wrong: dict[st
 def test_what_is_no_entry_is_an_error(kind: str, body: str) -> None:
     with pytest.raises((ValueError, TypeError, KeyError, InvalidQuery)):
         decode(kind, body)
+
+
+@pytest.mark.parametrize("record", [Measured, Told])
+def test_what_was_released_is_made_by_the_names_of_its_fields(record: type) -> None:
+    """Seven values in a row are easily mixed up, and some are of one type."""
+    kinds = {one.kind for one in inspect.signature(record).parameters.values()}
+    assert kinds == {inspect.Parameter.KEYWORD_ONLY}

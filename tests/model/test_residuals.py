@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import tacit
 from curators import curating, public_of
+from support import events
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute, boolean, integer
 from tacit.model.budget import Budget, Loss
@@ -26,7 +27,6 @@ from tacit.model.residuals import Residuals
 from tacit.model.workload import MAX_ANSWERS, check, from_dict, key, marginal, to_dict, unit
 from tacit.public import verify
 from tacit.session import Session
-from tacit.show.events import events
 from tacit.show.report import page
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import noise_of, sensitivity, truth

@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.model.calculation import ANY, OPERATIONS, Case, Constant, End, Given, Operation, Outer, Relation, evaluate
+from tacit.model.calculation import (
+    NO_LIMITS,
+    OPERATIONS,
+    Case,
+    Constant,
+    End,
+    Given,
+    Operation,
+    Outer,
+    Relation,
+    evaluate,
+)
 from tacit.model.span import Spans, Texts, Verdicts, around, chosen, first_known
 
 COLUMNS, ROWS = 3, 4
@@ -49,7 +60,7 @@ ARITHMETIC = st.recursive(
 
 
 def relation(columns: list[Spans]) -> Relation:
-    return Relation(ROWS, tuple(columns), ({},) * COLUMNS, {}, (ANY,) * COLUMNS)
+    return Relation(ROWS, tuple(columns), ({},) * COLUMNS, {}, (NO_LIMITS,) * COLUMNS)
 
 
 @st.composite
@@ -60,7 +71,7 @@ def released(draw: st.DrawFn) -> tuple[list[Spans], list[np.ndarray]]:
         value = np.array(draw(st.lists(NUMBER, min_size=ROWS, max_size=ROWS)))
         bar = np.array(draw(st.lists(BAR, min_size=ROWS, max_size=ROWS)))
         at = np.array(draw(st.lists(st.floats(-1, 1) | st.sampled_from([-1.0, 1.0]), min_size=ROWS, max_size=ROWS)))
-        columns.append(around(value, bar, *ANY))
+        columns.append(around(value, bar, *NO_LIMITS))
         truths.append(np.clip(value + at * bar, columns[-1].low, columns[-1].high))
     return columns, truths
 
@@ -125,7 +136,7 @@ def test_a_verdict_may_be_the_truths(
 
 def test_the_test_would_notice() -> None:
     # A bar that is left out, or a quotient by what may be 0, must not pass for one that holds.
-    given_ = relation([around(np.array([10.0] * ROWS), np.array([5.0] * ROWS), *ANY)] * COLUMNS)
+    given_ = relation([around(np.array([10.0] * ROWS), np.array([5.0] * ROWS), *NO_LIMITS)] * COLUMNS)
     ratio = evaluate(Operation("/", (Constant(1.0), Operation("-", (Given(0), Constant(8.0))))), given_)
     assert isinstance(ratio, Spans)
     assert not ratio.bounded.any()
@@ -160,7 +171,7 @@ def test_the_ends_of_a_bar_are_numbers() -> None:
 
 
 def test_case_takes_the_branch_of_the_truth_or_both() -> None:
-    column = around(np.array([10.0, 10.0, 10.0, 10.0]), np.array([1.0, 5.0, 0.0, np.inf]), *ANY)
+    column = around(np.array([10.0, 10.0, 10.0, 10.0]), np.array([1.0, 5.0, 0.0, np.inf]), *NO_LIMITS)
     given_ = relation([column] * COLUMNS)
     many = Operation(">", (Given(0), Constant(7.0)))
     numbers = evaluate(Case(((many, Constant(1.0)),), Constant(0.0)), given_)
@@ -195,7 +206,7 @@ def test_where_the_truth_is_null_no_number_is_shown_as_it() -> None:
 
 def test_a_value_too_large_for_a_number_is_null_and_nothing_is_known_of_it() -> None:
     """It was infinite, which JSON cannot say: the question was paid, and no answer came."""
-    given_ = relation([around(np.array([800.0] * ROWS), np.array([1.0] * ROWS), *ANY)] * COLUMNS)
+    given_ = relation([around(np.array([800.0] * ROWS), np.array([1.0] * ROWS), *NO_LIMITS)] * COLUMNS)
     large = Operation("exp", (Given(0),))
     below = Operation("-", (Operation("exp", (Constant(1.0),)), large))
     for node in (large, below, Operation("*", (large, Constant(0.0))), Operation("power", (large,), 2)):

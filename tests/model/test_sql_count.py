@@ -132,3 +132,15 @@ def test_the_commonest_statements_need_no_tree(statement: str) -> None:
 )
 def test_everything_else_is_read_by_way_of_the_tree(statement: str) -> None:
     assert _simple(statement) is None
+
+
+@pytest.mark.parametrize(
+    ("column", "suggestion"), [("person", None), ("did you mean", None), ("a'; did you mean 'b", None), ("agee", "Age")]
+)
+def test_who_counts_persons_is_told_what_counts_them_unless_another_column_was_meant(
+    column: str, suggestion: str | None
+) -> None:
+    for counted in ("COUNT(", "COUNT(DISTINCT "):
+        with pytest.raises(InvalidQuery) as refusal:
+            sql.parse(f'SELECT {counted}"{column}") FROM data', DOMAIN)
+        assert ("tells persons apart" in refusal.value.sentence) == (suggestion is None)

@@ -26,7 +26,7 @@ DOMAIN = Domain({"a": tacit.integer(0, 4), "b": tacit.integer(0, 6), "c": tacit.
 
 
 def test_without_a_card_the_processor_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell_weights, "MAX_CELLS", 10_000)
+    monkeypatch.setattr(cell_weights, "MAX_LISTED_CELLS", 10_000)
     monkeypatch.setattr(cell_weights, "room", lambda: 0)
     assert listed(DOMAIN)._device is MEMORY
     ordinary = builtins.__import__
@@ -70,7 +70,7 @@ if find_spec("torch") is not None:  # the extra `gpu`
             Dense(DOMAIN, np.ones(3), device=torch_device("cpu"))
 
     def test_a_large_domain_goes_to_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(cell_weights, "MAX_CELLS", 10)  # as if X were large
+        monkeypatch.setattr(cell_weights, "MAX_LISTED_CELLS", 10)  # as if X were large
         monkeypatch.setattr(cell_weights, "room", lambda: 1_000)
         monkeypatch.setattr(cell_weights, "torch_device", lambda: Device(torch_device("cpu").xp, "cpu:0"))
         assert listed(DOMAIN)._device.name == "cpu:0"

@@ -16,7 +16,7 @@ import tacit
 from support import once
 from tacit.model.budget import Loss
 from tacit.model.entry import Measured
-from tacit.model.facts import Receipt
+from tacit.model.facts import NOISE, Receipt
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
 from tacit.model.workload import GRAIN, Convolution, Marginal, Product, Strategy, Tree, marginal
@@ -41,7 +41,15 @@ LAWS = [Noise("laplace", 0.7), Noise("gaussian", 0.9)]
 def purchase(
     question: Marginal | Strategy, values: NDArray[np.int64], noise: Noise, confidence: float = 0.9
 ) -> Purchase:
-    measured = Measured("k", question, values.ravel(), 1, noise, Loss.of("epsilon", 1.0), Receipt(3, "s"))
+    measured = Measured(
+        key="k",
+        question=question,
+        values=values.ravel(),
+        unit=1,
+        noise=noise,
+        cost=Loss.of("epsilon", 1.0),
+        receipt=Receipt(3, "s"),
+    )
     return Purchase(measured, DOMAIN, ROWS, confidence)
 
 
@@ -189,7 +197,7 @@ def test_a_free_answer_inside_a_table_has_the_bar_of_that_table_too(tmp_path: Pa
     with session(tmp_path) as asked:
         cells = [tacit.count(age=age, sex=sex) for age in (0, 1, 2, 3, 4, None) for sex in "FM"]
         answers = asked.ask_many(cells)
-        read = [[bar for bar in one.bars if bar.about == "this noise"] for one in answers if one.source != "measured"]
+        read = [[bar for bar in one.bars if bar.about == NOISE] for one in answers if one.source != "measured"]
         assert any(read)
         for one in answers:
             assert one.error == min(bar.width for bar in one.bars)

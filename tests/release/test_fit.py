@@ -52,7 +52,15 @@ def release(
     exact = np.array([(weights * counts).sum() for weights in weights_of(question, domain)])
     drawn = rng.normal(0, math.sqrt(variance(noise)), exact.shape)
     values = np.rint(exact * steps + drawn).astype(np.int64)
-    return Measured(key(question), question, values, steps, noise, Loss("rho", 1), Receipt(1, "0" * 64))
+    return Measured(
+        key=key(question),
+        question=question,
+        values=values,
+        unit=steps,
+        noise=noise,
+        cost=Loss("rho", 1),
+        receipt=Receipt(1, "0" * 64),
+    )
 
 
 def some_answers(seed: int = 2, scale: float = 12.0) -> list[Measured]:
@@ -139,7 +147,13 @@ def test_the_fit_is_the_minimum_that_a_general_optimiser_finds(pull: float) -> N
 def _with_noise(measured: Measured, factor: float) -> Measured:
     noise = Noise(measured.noise.kind, measured.noise.scale * factor)
     return Measured(
-        measured.key, measured.question, measured.values, measured.unit, noise, measured.cost, measured.receipt
+        key=measured.key,
+        question=measured.question,
+        values=measured.values,
+        unit=measured.unit,
+        noise=noise,
+        cost=measured.cost,
+        receipt=measured.receipt,
     )
 
 
@@ -164,7 +178,7 @@ def test_each_interaction_has_the_pull_that_expects_its_energy() -> None:
     shares = counts.sum(axis=(2, 3)) / rows
     beyond = shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))
     expected = (1 - 1 / 4) * (1 - 1 / 3) / (rows * float((beyond**2).sum()))
-    assert pulls[frozenset("ab")] == pytest.approx(max(expected, fit_module.LEAST_PULL), rel=0.3)
+    assert pulls[frozenset("ab")] == pytest.approx(max(expected, fit_module._LEAST_PULL), rel=0.3)
 
     def learned(found: Fitted, p: str, q: str) -> Array:
         """What the pair shows beyond independence."""
@@ -247,11 +261,29 @@ def test_impossible_answers_leave_a_distribution(scale: float) -> None:
     tables = [marginal(DOMAIN, "a", "b"), marginal(DOMAIN, "b", "d"), marginal(DOMAIN, "a")]
     sizes = [12, 15, 4]
     measured = [
-        Measured(key(t), t, np.resize([-5000, 0, 3 * N, 7], size), 1, noise, Loss("rho", 1), receipt)
+        Measured(
+            key=key(t),
+            question=t,
+            values=np.resize([-5000, 0, 3 * N, 7], size),
+            unit=1,
+            noise=noise,
+            cost=Loss("rho", 1),
+            receipt=receipt,
+        )
         for t, size in zip(tables, sizes, strict=True)
     ]
     query = Query.among(DOMAIN, "c", [1])
-    measured.append(Measured(query.key, query, np.array([9 * N]), 1, noise, Loss("rho", 1), receipt))
+    measured.append(
+        Measured(
+            key=query.key,
+            question=query,
+            values=np.array([9 * N]),
+            unit=1,
+            noise=noise,
+            cost=Loss("rho", 1),
+            receipt=receipt,
+        )
+    )
     fitted = fit(DOMAIN, measured, N)
     cells = cells_of(fitted)
     assert np.isfinite(cells).all()
@@ -267,7 +299,7 @@ def test_nothing_known_is_uniform() -> None:
 def test_progress_reaches_its_total() -> None:
     told: list[tuple[int, int]] = []
     fit(DOMAIN, some_answers(), N, progress=lambda done, total: told.append((done, total)))
-    most = 2 * fit_module.SWEEPS  # pairs, then what three attributes show beyond them
+    most = 2 * fit_module._SWEEPS  # pairs, then what three attributes show beyond them
     assert told[0] == (1, most)
     assert told[-1] == (most, most)
     assert [done for done, _ in told] == sorted(done for done, _ in told)

@@ -13,7 +13,7 @@ from tacit.exact.price import total
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.release.groups import ALONE, PAYS, WHOLE, BlockGroup, Levels, Taken, expected_error, planned, runs
+from tacit.release.groups import _PAYS, ALONE, WHOLE, BlockGroup, Levels, Taken, expected_error, planned, runs
 
 DOMAIN = Domain({"age": integer(0, 9), "ill": integer(0, 1), "stay": integer(0, 9)})
 GAUSSIAN, PURE = total(Budget(epsilon=1.0, delta=1e-9)), total(Budget(epsilon=1.0))
@@ -119,4 +119,4 @@ def test_groups_are_planned_where_they_pay() -> None:
     for plan in (long, year, fitted):
         assert sum(plan.levels.weights) <= WHOLE
         assert plan.levels.share(0) >= Fraction(2, 5)
-    assert PAYS < 1
+    assert _PAYS < 1

@@ -11,7 +11,7 @@ import pytest
 
 import tacit
 from tacit.model.workload import Convolution, Marginal, Tree
-from tacit.release.histogram import MANY, everything
+from tacit.release.histogram import _MANY, everything
 from tacit.session import Session
 
 BINS, N = 1_024, 20_000
@@ -28,7 +28,7 @@ def start(folder: Path, **changes: Any) -> Session:
 def test_what_is_bought_follows_from_the_domain_alone() -> None:
     assert isinstance(everything(DOMAIN, "epsilon"), Tree)
     assert isinstance(everything(DOMAIN, "rho"), Convolution)
-    few = tacit.Domain({"x": tacit.integer(0, MANY - 2)})
+    few = tacit.Domain({"x": tacit.integer(0, _MANY - 2)})
     two = tacit.Domain({"x": tacit.integer(0, 99), "y": tacit.boolean()})
     unordered = tacit.Domain({"x": tacit.category(list(range(200)))})
     both = tacit.Domain({"x": tacit.integer(0, 99, other="else", missing="unknown")})  # two beyond the bins

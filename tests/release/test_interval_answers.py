@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
+from tacit.model.query import Query
 from tacit.model.workload import Convolution, Strategy, Tree, leaves, marginal
+from tacit.release.noise_sum import half_widths
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.distribution import Distribution
 from tacit.trusted.records import Records
@@ -57,7 +60,15 @@ def release(strategy: Strategy, *, scale: float, seed: int = 0) -> Measured:
     drawn = chance.laplace(size=truth.size) if kind == "laplace" else chance.normal(size=truth.size)
     values = truth + np.rint(scale * drawn).astype(np.int64)
     noise = Noise("laplace" if kind == "laplace" else "gaussian", scale)
-    return Measured("k", strategy, values, 1, noise, Loss.of("rho", 0.1), Receipt(1, "s"))
+    return Measured(
+        key="k",
+        question=strategy,
+        values=values,
+        unit=1,
+        noise=noise,
+        cost=Loss.of("rho", 0.1),
+        receipt=Receipt(1, "s"),
+    )
 
 
 def noisy(strategy: Tree | Convolution, seed: int = 0) -> Distribution:
@@ -145,7 +156,15 @@ def test_bad_ranges_are_refused_and_said_to_cost_nothing() -> None:
 
 def test_other_measurements_are_refused() -> None:
     measured = release(STRATEGIES[0], scale=1.0)
-    wrong = Measured("k", marginal(DOMAIN, "pay"), measured.values, 1, measured.noise, measured.cost, measured.receipt)
+    wrong = Measured(
+        key="k",
+        question=marginal(DOMAIN, "pay"),
+        values=measured.values,
+        unit=1,
+        noise=measured.noise,
+        cost=measured.cost,
+        receipt=measured.receipt,
+    )
     with pytest.raises(TypeError):
         Distribution(wrong, DOMAIN, RECORDS.rows)
 
@@ -154,7 +173,13 @@ def test_real_numbers_are_rounded_by_half_the_widest_bin() -> None:
     domain = Domain({"x": numeric([0, 1, 4, 10])})
     strategy = Tree("x", (3,), (1,))
     measured = Measured(
-        "k", strategy, np.array([10, 20, 10]), 1, Noise("laplace", 0.01), Loss.of("epsilon", 1.0), Receipt(1, "s")
+        key="k",
+        question=strategy,
+        values=np.array([10, 20, 10]),
+        unit=1,
+        noise=Noise("laplace", 0.01),
+        cost=Loss.of("epsilon", 1.0),
+        receipt=Receipt(1, "s"),
     )
     mean = Distribution(measured, domain, 40).mean()
     assert mean.value == pytest.approx((10 * 0.5 + 20 * 2.5 + 10 * 7) / 40)
@@ -168,7 +193,17 @@ def test_ranges_of_a_million_bins_are_answered_all_at_once() -> None:
         values = np.random.default_rng(0).integers(0, 100, strategy.size(domain))
         noise = Noise("laplace" if measure == "epsilon" else "gaussian", 10.0)
         found = Distribution(
-            Measured("k", strategy, values, 1, noise, Loss.of(measure, 0.1), Receipt(1, "s")), domain, 99
+            Measured(
+                key="k",
+                question=strategy,
+                values=values,
+                unit=1,
+                noise=noise,
+                cost=Loss.of(measure, 0.1),
+                receipt=Receipt(1, "s"),
+            ),
+            domain,
+            99,
         )
         ends = np.sort(np.random.default_rng(1).integers(0, 2**20, (20_000, 2)), axis=1)
         assert calls(found.counts, ends[:, 0], ends[:, 1]) < 1_000  # for 20,000 of them
@@ -193,3 +228,45 @@ def test_a_release_through_the_curator_is_paid_once_and_read_back(tmp_path: Path
     band = Distribution(measured, DOMAIN, public_of(curator).rows, confidence=1 - 1e-10).half_width
     assert np.abs(one.prefixes - truth).max() <= band < 2100  # false alarm: 1e-10
     curator._ledger.close()
+
+
+def weighed(distribution: Distribution, query: Query, confidence: float) -> tuple[int, int, float]:
+    """The value of a question, how far it can be off, and its bar: leaf by leaf, by the formulas in the docstrings."""
+    weights = query.table((distribution.name,), (distribution.attribute.size,))[: distribution.decoder.leaves]
+    value = int(weights @ np.diff(distribution.whole).astype(np.int64))
+    inside = weights / query.unit
+    for side in (inside, 1 - inside):
+        ends = np.flatnonzero(side)
+        if (side[ends] == 1).all() and ends.size and ends[-1] - ends[0] + 1 == ends.size:
+            spread = float(distribution.decoder.interval_variance(int(ends[0]), int(ends[-1]) + 1))
+            distinct = distribution.decoder.distinct
+            break
+    else:
+        spread, distinct = float(distribution.decoder.functional_variance(inside)), None
+    given = () if distinct is None else (distinct,)
+    bar = query.unit * float(half_widths(distribution.noise, np.float64(spread), confidence, *given))
+    raw, most = float(weights @ np.diff(distribution._raw)), float(distribution.rows * query.unit)
+    low, high = max(0.0, raw - bar), min(most, raw + bar)
+    return value, max(1, math.floor(max(high - value, value - low) + query.unit * 1e-6)), bar
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_is_read_off_runs_of_leaves_is_what_is_added_up_leaf_by_leaf(strategy: Tree | Convolution) -> None:
+    distribution, chance = noisy(strategy), np.random.default_rng(23)
+    size, name = distribution.attribute.size, strategy.name
+    sets = [range(3, 9), range(BINS), range(5), range(30, size), [0, 7], [*range(5), *range(9, size)], range(12, 13)]
+    asked = [Query.among(DOMAIN, name, some) for some in sets]
+    asked += [Query.weighted(DOMAIN, [name], np.round(chance.random(size), digits)) for digits in (0, 1, 5)]
+    asked += [Query.weighted(DOMAIN, [name], np.repeat(chance.random(BINS // 8), 8)[:size])] if size == BINS else []
+    asked += [~query for query in asked]
+    told = [query for query in asked if not query.is_constant and distribution.covers(query)]
+    assert len(told) >= 12
+    for query in told:
+        value, reach, bar = weighed(distribution, query, 0.95)
+        assert distribution.value(query) == value
+        assert distribution.reach(query, value, 0.95) == reach
+        assert distribution.law(query, 0.95) == pytest.approx(bar, rel=1e-9)
+    rest = [query for query in asked if not query.is_constant and query not in told]
+    for query in rest:  # what is missing weighs otherwise than what is behind the last bin
+        beyond = query.table((name,), (size,))[BINS:]
+        assert len(set(beyond.tolist())) > 1

@@ -18,7 +18,7 @@ from tacit.model.workload import Product, Tree
 from tacit.release.noise_sum import continuous
 from tacit.release.ranges.nested_product import rectangles
 from tacit.release.ranges.rectangles import (
-    Places,
+    PlaceList,
     Rectangles,
     brackets,
     choose_product,
@@ -33,7 +33,7 @@ PAIRS = Product(Tree("a", (6, 6), (2, 1)), Tree("b", (5, 4), (1, 1)))
 SIZES = (31, 20)  # neither is what the branching factors multiply to
 
 
-def bars_of(product: Product, noise: float) -> tuple[Places, Places, object]:
+def bars_of(product: Product, noise: float) -> tuple[PlaceList, PlaceList, object]:
     low, end = rectangles(SIZES)
     return low, end, lambda s, e: noise * np.sqrt(rectangle_variance(product, SIZES, s, e))
 
@@ -64,7 +64,15 @@ def released(product: Product, sizes: tuple[int, int], counts: np.ndarray, scale
     domain = Domain({name: integer(0, size - 1) for name, size in zip("ab", sizes, strict=True)})
     noise = np.rint(np.random.default_rng(seed).laplace(0, scale, product.size(domain))).astype(np.int64)
     values = product.nodes(counts.astype(np.int64)) + noise
-    return Measured("k", product, values, 1, Noise("laplace", scale), Loss.of("epsilon", 1.0), Receipt(1, "s"))
+    return Measured(
+        key="k",
+        question=product,
+        values=values,
+        unit=1,
+        noise=Noise("laplace", scale),
+        cost=Loss.of("epsilon", 1.0),
+        receipt=Receipt(1, "s"),
+    )
 
 
 def test_for_few_rows_bars_hold_and_are_much_narrower_than_those_of_least_squares() -> None:

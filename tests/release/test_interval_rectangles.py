@@ -66,13 +66,13 @@ def test_without_noise_rectangles_are_true() -> None:
     counts = chance.integers(1, 50, len(cells))
     records = Records(DOMAIN, [c.astype(np.uint8) for c in cells.T], counts)
     measured = Measured(
-        "k",
-        Product(*PAIR),
-        strategy_truth(Product(*PAIR), records),
-        1,
-        Noise("laplace", 3.0),
-        Loss.of("epsilon", 1.0),
-        Receipt(1, "s"),
+        key="k",
+        question=Product(*PAIR),
+        values=strategy_truth(Product(*PAIR), records),
+        unit=1,
+        noise=Noise("laplace", 3.0),
+        cost=Loss.of("epsilon", 1.0),
+        receipt=Receipt(1, "s"),
     )
     found = Rectangles(measured, DOMAIN, records.rows)
     table = counts.reshape(DOMAIN.shape)

@@ -153,7 +153,7 @@ def test_what_a_strip_says_of_a_box_leaves_its_own_noise_out() -> None:
     *_, cuts = itertools.islice(depths((16, 16), [(4, 1), (4, 1)]), 5)
     chance = np.random.default_rng(1)
     whole, seen = chance.uniform(10, 50, 16), chance.uniform(0, 50, 16)
-    usual = np.insert(shrinkage.USUAL, len(shrinkage.SPREADS), 0.1)
+    usual = np.insert(shrinkage._USUAL, len(shrinkage.SPREADS), 0.1)
     told = shrinkage._alike(whole, seen, np.full(16, 9.0), cuts, usual)
     seen[3] += 20
     moved = np.abs(shrinkage._alike(whole, seen, np.full(16, 9.0), cuts, usual) - told) > 1e-9

@@ -13,11 +13,10 @@ from tacit.release.ranges import tree as interval_tree
 from tacit.release.ranges.tree import (
     consistent,
     functional_variance,
-    honaker,
     interval_moments,
     interval_variance,
-    textbook,
 )
+from tacit.theory.smith_ullman import honaker, textbook
 
 TREES = [(strategy, leaves) for strategy, leaves in PLANS if isinstance(strategy, Tree)]
 

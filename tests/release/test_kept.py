@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import tacit
 from tacit.release import iterative, warm_start
 from tacit.release.hypothesis import fit_mixture
 from tacit.release.warm_start import packed, unpacked
-from tacit.shelf import MOST, Cache, Shelf
+from tacit.shelf import MOST_SHELVED, Cache, Shelf
 
 QUESTIONS = [
     "SELECT COUNT(*) FROM data WHERE a = 1 AND b < 5",
@@ -54,7 +55,7 @@ def observed(folder: Path) -> list[object]:
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if request.param == "mixture":  # as if the cells of X could not be listed
         for module in (iterative, warm_start):
-            monkeypatch.setattr(module, "MAX_CELLS", 1)
+            monkeypatch.setattr(module, "MAX_LISTED_CELLS", 1)
         monkeypatch.setattr(fit_mixture, "STEPS", 100)  # how good the fit is does not matter here
         monkeypatch.setattr(fit_mixture, "FURTHER", 10)
     return tmp_path
@@ -95,7 +96,7 @@ def _swapped(base: Path):  # type: ignore[no-untyped-def]
 
 def test_one_more_answer_is_one_more_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (iterative, warm_start):
-        monkeypatch.setattr(module, "MAX_CELLS", 1)
+        monkeypatch.setattr(module, "MAX_LISTED_CELLS", 1)
     with opened(tmp_path) as session:
         session.ask(QUESTIONS[0])
         for low in range(3):  # bought by themselves, and learned like anything that is public
@@ -119,7 +120,7 @@ def test_a_folder_that_takes_no_files_is_no_reason_to_fail(folder: Path, monkeyp
 def test_what_is_no_fit_is_passed_over(folder: Path) -> None:
     with opened(folder) as session:
         session.ask(QUESTIONS[0])
-        mixture = warm_start.MAX_CELLS == 1
+        mixture = warm_start.MAX_LISTED_CELLS == 1
         found = warm_start.recalled(session._public)
         assert found is not None
         content = packed(found.fitted)
@@ -142,8 +143,28 @@ def test_a_shelf_gives_back_what_was_put_there_and_nothing_else(tmp_path: Path) 
     assert shelf.get("base", "n") is None
     assert shelf.get("base", "m") == b""
     assert Shelf(tmp_path / "l.tacit", b"another").get("base", "m") is None  # sealed by who has no secret
-    shelf.put("learned", "n", bytes(MOST + 1))
+    shelf.put("learned", "n", bytes(MOST_SHELVED + 1))
     assert sorted(one.name for one in tmp_path.iterdir()) == ["l.tacit.base"]
+
+
+def test_processes_of_one_number_that_share_a_folder_do_not_step_on_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In a container every server is process 1, and many of them start at once.
+    replace, inner = os.replace, list[bool]()
+
+    def both_at_once(made: Path, place: Path) -> None:
+        if not inner:
+            inner.append(True)
+            Cache("one", tmp_path).put("base", "n", b"content")
+        replace(made, place)
+
+    monkeypatch.setattr("tacit.shelf.os.getpid", lambda: 1)
+    monkeypatch.setattr("tacit.shelf.os.replace", both_at_once)
+    Cache("one", tmp_path).put("base", "n", b"content")
+    assert inner
+    assert Cache("one", tmp_path).get("base", "n") == b"content"
+    assert [file.name for file in (tmp_path / "read").iterdir()] == ["one.base"]
 
 
 def test_a_published_file_is_fitted_once_by_its_reader_and_afresh_by_who_verifies_it(
@@ -187,9 +208,14 @@ def test_a_published_file_is_fitted_once_by_its_reader_and_afresh_by_who_verifie
 def test_a_readers_cache_is_small_and_no_reason_to_fail(
     tmp_path: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    theirs = [own_state / "read" / name for name in ("a letter", f"{'0' * 64}.base.txt")]
+    theirs[0].parent.mkdir()
+    for file in theirs:  # what is not ours is never deleted, however old it is
+        file.write_text("theirs")
     for i in range(25):
         Cache(f"{i:064}").put("base", "n", b"content")
-    assert len(list((own_state / "read").iterdir())) == 20
+    assert len(list((own_state / "read").iterdir())) == 20 + len(theirs)
+    assert {file.read_text() for file in theirs} == {"theirs"}
     assert Cache(f"{24:064}").get("base", "n") == b"content"
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TACIT_STATE", str(tmp_path / "file"))  # where no folder can be made

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 import pytest
 from msgspec import Struct
+from rich.console import Console
 
 import tacit
 from support import once
+from tacit.cli.publish import _print_status
 from tacit.config import read_config
 from tacit.owner.opening import open_session
 from tacit.release.direct import Direct
 from tacit.release.mechanisms import MECHANISMS, Mechanism, setting_names
-from tacit.release.settings import Share, Whole, names_of
+from tacit.release.settings import Share, WholeSetting, names_of
 
 DOMAIN = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 99, width=10)})
 ROWS = pd.DataFrame({"sex": ["F", "M", "F", "F"] * 50, "age": [i % 100 for i in range(200)]})
@@ -28,7 +33,7 @@ class HalfSettings(Struct, frozen=True, kw_only=True):
 
     free: ClassVar[tuple[str, ...]] = ()
     gated: ClassVar[float] = 0.0
-    questions: Whole = 4
+    questions: WholeSetting = 4
     part: Share = 0.5
 
 
@@ -73,6 +78,30 @@ def test_a_mechanism_of_ones_own_is_one_row(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "tacit.toml").write_text(text + 'part = "all"\n' + DOMAIN.to_toml())
     with pytest.raises(tacit.ConfigError, match=r"in \[session\] part is a share"):
         read_config(tmp_path / "tacit.toml")
+
+
+def test_what_a_row_says_is_not_asked_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mechanism that votes, learns or sells one thing for everything is known by its row, whatever it is called."""
+    learning, voting = MECHANISMS["iterative"], MECHANISMS["median"]
+    monkeypatch.setitem(MECHANISMS, "choir", replace(voting, name="choir"))
+    monkeypatch.setitem(MECHANISMS, "pupil", replace(learning, name="pupil"))
+    monkeypatch.setitem(MECHANISMS, "shop", replace(MECHANISMS["histogram"], name="shop", everything="one noisy shelf"))
+    women, sure = tacit.count(sex="F"), "A question is answered from all of them together"
+    for name, more in (("choir", {"warm": 0.5}), ("pupil", {"warm": 0.5}), ("shop", {})):
+        (folder := tmp_path / name).mkdir()
+        with start(folder, mechanism=name, start=True, **more) as session:
+            session.ask(women)
+            assert (sure in tacit.report(session, folder / "r.html").read_text()) == (name != "shop")
+            if name == "choir":
+                assert (np.diff(session.votes(women)) >= 0).all()
+                continue
+            with pytest.raises(tacit.InvalidQuery, match='votes with mechanism="median" or mechanism="choir" only'):
+                session.votes(women)
+            shown = io.StringIO()
+            past = list(session.history)
+            _print_status(session.status(), session.domain, past, False, Console(file=shown, width=200))
+            words = "One noisy shelf was bought: every question is free from now on."
+            assert (words in shown.getvalue()) == (name == "shop")
 
 
 def test_without_its_row_nothing_knows_it(tmp_path: Path) -> None:

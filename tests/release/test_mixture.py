@@ -139,7 +139,17 @@ def released(cells: np.ndarray, rows: int, asked: list, deviation: float, seed: 
             truth, unit = cells.sum(axis=others).ravel() * rows, 1
         noisy = np.rint((truth + rng.normal(0, deviation, truth.shape)) * unit).astype(np.int64)
         noise = Noise("gaussian", deviation * unit)
-        found.append(Measured(str(i), question, noisy, unit, noise, Loss("rho", 0), Receipt(i, "")))
+        found.append(
+            Measured(
+                key=str(i),
+                question=question,
+                values=noisy,
+                unit=unit,
+                noise=noise,
+                cost=Loss("rho", 0),
+                receipt=Receipt(i, ""),
+            )
+        )
     return found
 
 
@@ -290,7 +300,15 @@ def test_answers_that_contradict_each_other_do_not_settle() -> None:
     a = marginal(DOMAIN, "a")
     cells = listed(some_mixture())
     one = released(cells, 10_000, [a], 1.0, seed=1)[0]
-    other = Measured("x", marginal(DOMAIN, "a", "b"), np.full(12, 833), 1, one.noise, one.cost, one.receipt)
+    other = Measured(
+        key="x",
+        question=marginal(DOMAIN, "a", "b"),
+        values=np.full(12, 833),
+        unit=1,
+        noise=one.noise,
+        cost=one.cost,
+        receipt=one.receipt,
+    )
     assert not fit_mixture(DOMAIN, [one, other], 10_000, components=5).settled
 
 

@@ -160,7 +160,15 @@ def test_what_is_shown_holds_by_the_exact_law() -> None:
                 continue
             values = counts + reach[list(places)]
             tree = Tree("x", (3,), (1,))
-            measured = Measured("k", tree, values, 1, noise, Loss.of("rho", 1.0), Receipt(1, "s"))
+            measured = Measured(
+                key="k",
+                question=tree,
+                values=values,
+                unit=1,
+                noise=noise,
+                cost=Loss.of("rho", 1.0),
+                receipt=Receipt(1, "s"),
+            )
             found = Distribution(measured, domain, rows)
             told = found.counts([0, 1, 0], [0, 1, 1])
             outside[:3] += chance * (np.abs(told.values - [20, 25, 45]) > told.errors)
@@ -188,7 +196,18 @@ def test_bins_and_pairs_of_bins_of_a_release_are_covered(kind: NoiseKind) -> Non
     two = Domain({name: integer(0, side - 1) for name in "ab"})
     one = Domain({"a": integer(0, side**2 - 1)})
     pairs, bins = Product(Tree("a", (side,), (1,)), Tree("b", (side,), (1,))), Tree("a", (side**2,), (1,))
-    about = [Measured("k", asked, values, 1, noise, Loss.of("rho", 1.0), Receipt(1, "s")) for asked in (pairs, bins)]
+    about = [
+        Measured(
+            key="k",
+            question=asked,
+            values=values,
+            unit=1,
+            noise=noise,
+            cost=Loss.of("rho", 1.0),
+            receipt=Receipt(1, "s"),
+        )
+        for asked in (pairs, bins)
+    ]
     x, y = np.indices((side, side)).reshape(2, -1)
     at = np.arange(side**2)
     old = math.floor(continuous(kind, 0.95) * math.sqrt(variance(noise)))  # what bars were before: the control

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import tacit
 from curators import curating, public_of
+from support import events
 from tacit.model.budget import Loss
 from tacit.model.entry import Measured, Start
 from tacit.model.facts import Facts, Receipt
@@ -30,7 +31,7 @@ from tacit.release.noise_sum import Draws, width_of_bridge, width_of_sum
 from tacit.release.purchases import Bought, Purchase, split
 from tacit.release.ranges.flat_table import FlatTable
 from tacit.release.synthetic import Synthetic
-from tacit.show.events import events, pictures
+from tacit.show.events import pictures
 from tacit.show.report import page
 
 Ints = NDArray[np.int64]
@@ -73,7 +74,15 @@ def answers(domain: tacit.Domain, question: Residuals) -> Ints:
 def purchase(
     domain: tacit.Domain, question: Residuals, values: Ints, noise: Noise = LAWS[0], confidence: float = 0.9
 ) -> Purchase:
-    measured = Measured("k", question, values, 1, noise, Loss.of("epsilon", 1.0), Receipt(3, "s"))
+    measured = Measured(
+        key="k",
+        question=question,
+        values=values,
+        unit=1,
+        noise=noise,
+        cost=Loss.of("epsilon", 1.0),
+        receipt=Receipt(3, "s"),
+    )
     return Purchase(measured, domain, ROWS, confidence)
 
 
@@ -115,7 +124,15 @@ def test_counts_beyond_64_bits_on_the_way_are_exact() -> None:
     question = Residuals((("a",), ("b",), ("a", "b")), (2**20, 2**21 - 1, 2**19 + 1))
     rows = cells(SMALL) * 2**31
     values = question.answers([rows.sum(axis=1), rows.sum(axis=0), rows])
-    measured = Measured("k", question, values, 1, LAWS[0], Loss.of("epsilon", 1.0), Receipt(3, "s"))
+    measured = Measured(
+        key="k",
+        question=question,
+        values=values,
+        unit=1,
+        noise=LAWS[0],
+        cost=Loss.of("epsilon", 1.0),
+        receipt=Receipt(3, "s"),
+    )
     found = NoisyResiduals(measured, SMALL, ROWS * 2**31, 0.9)
     ramp = Query.weighted(SMALL, ["a"], [0.25, 1 / 3, 1])
     for query in (among(SMALL, "a", 1), among(SMALL, "a", 1) & among(SMALL, "b", 0), ramp, ramp & among(SMALL, "b", 1)):

@@ -87,7 +87,15 @@ def test_a_table_tells_what_is_a_sum_of_its_cells_and_nothing_else(names: tuple[
         asked = Marginal(names, where)
         cells = [count(cell) for cell in asked.queries(TIED)]
         noise, receipt = Noise("laplace", 1.0), Receipt(1, "0" * 64)
-        measured = Measured("k", asked, np.array(cells), 1, noise, Loss("epsilon", 1), receipt)
+        measured = Measured(
+            key="k",
+            question=asked,
+            values=np.array(cells),
+            unit=1,
+            noise=noise,
+            cost=Loss("epsilon", 1),
+            receipt=receipt,
+        )
         table = NoisyTable(measured, TIED, n, 0.95)
         shape = TIED.shape_of(names)
         for _ in range(40):

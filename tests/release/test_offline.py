@@ -17,10 +17,11 @@ from curators import public_of
 from support import once
 from tacit.model.budget import Loss
 from tacit.model.query import Query
-from tacit.model.workload import marginal
+from tacit.model.statistic import Statistic
+from tacit.model.workload import Marginal, marginal
 from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.offline import Constructed, guess, plan
-from tacit.release.rules import RULES
+from tacit.release.rules import RULES, Learner, NamedRule
 from tacit.release.rules.median_net import MedianNet
 from tacit.session import Session
 from tacit.theory import lecture_8, lecture_12
@@ -235,7 +236,7 @@ class Listed:
 
 
 def test_a_rule_of_ones_own_is_one_line_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RULES, "halfway", lambda domain, alpha, _: Halfway(domain, alpha))
+    monkeypatch.setitem(RULES, "halfway", NamedRule(lambda domain, alpha, _: Halfway(domain, alpha)))
     asked: dict[str, Any] = {"rounds": 12, "share": 0.9, "alpha": 0.1, "rule": "halfway"}
     with start(tmp_path, budget=tacit.Budget(epsilon=8.0, delta=1e-9)) as session:
         built = session.release(THRESHOLDS, **asked)
@@ -251,6 +252,79 @@ def test_a_rule_of_ones_own_is_one_line_in_the_table(tmp_path: Path, monkeypatch
             session.release(PAIRS, **asked)
         with pytest.raises(tacit.InvalidQuery, match="median, halfway, or an update rule, not 'magic'"):
             session.release(THRESHOLDS, **asked | {"rule": "magic"})
+
+
+class Beliefs:
+    """A rule of one's own that learns whatever databases have values for: it doubts those whose value is far off."""
+
+    def __init__(self, domain: tacit.Domain) -> None:
+        self._net = MedianNet.databases(domain, 6)
+
+    def initial(self) -> Believed:
+        return Believed(self._net, np.full(len(self._net), 1 / len(self._net)))
+
+    def update(self, hypothesis: Believed, query: Query | Statistic, answer: float) -> Believed:
+        chances = hypothesis.chances * np.exp(-20 * np.abs(hypothesis.values(query) - answer))
+        return Believed(self._net, chances / chances.sum())
+
+    def max_updates(self, alpha: float) -> float:
+        return len(self._net)
+
+
+@dataclass(frozen=True, eq=False)
+class Believed:
+    net: MedianNet
+    chances: Any
+
+    @property
+    def domain(self) -> tacit.Domain:
+        return self.net.domain
+
+    def values(self, query: Query | Statistic) -> Any:
+        return self.net.values(query, np.arange(len(self.net)))
+
+    def answer(self, query: Query) -> float:
+        return float(self.values(query) @ self.chances)
+
+    def answer_statistic(self, statistic: Statistic) -> float:
+        return float(self.values(statistic) @ self.chances)
+
+    def answer_table(self, table: Marginal) -> Any:
+        return np.array([self.answer(query) for query in table.queries(self.domain)])
+
+
+def test_a_rule_of_ones_own_may_learn_statistics_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RULES, "beliefs", NamedRule(lambda domain, *_: Beliefs(domain), statistics=True))
+    before, data = Beliefs(SMALL).initial(), pd.DataFrame({"b": "x", "c": np.arange(N) % 2 == 0})
+    with start(tmp_path, data=data, domain=SMALL, budget=tacit.Budget(epsilon=20.0)) as session:
+        statistic, table = NONLINEAR[0].bind(SMALL), marginal(SMALL, "b")
+        records = session._curator._records
+        built = session.release(NONLINEAR[:1], alpha=0.05, share=0.3, rule="beliefs")
+        truth = records.answer(statistic) / (N * statistic.unit)
+        now, then = (one.answer_statistic(statistic) for one in (built.hypothesis, before))
+        assert abs(now - truth) < abs(then - truth)
+        built = session.release([["b"]], alpha=0.05, share=0.3, rounds=3, rule="beliefs")
+        shares, spent = records.table(table.names) / N, session.spent
+        now, then = (np.abs(one.answer_table(table) - shares).max() for one in (built.hypothesis, before))
+        assert now < then
+        with pytest.raises(tacit.InvalidQuery, match='rule="median" or rule="beliefs" learns statistics too'):
+            session.release(NONLINEAR, alpha=0.3, share=0.01, rule="textbook_weights")
+        assert session.spent == spent
+
+
+def test_a_rule_says_itself_that_one_serves_every_alpha(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[float]()
+
+    def make(domain: tacit.Domain, alpha: float, _: int) -> Halfway:
+        made.append(alpha)
+        return Halfway(domain, alpha)
+
+    for single, alphas in ((True, [1.0]), (False, [0.1, 0.2])):
+        made.clear()
+        monkeypatch.setitem(RULES, "halfway", NamedRule(make, for_every_alpha=single))
+        learner = Learner("halfway", DOMAIN, 100)
+        assert [learner.of(alpha) is learner.of(0.1) for alpha in (0.1, 0.2)] == [True, single]
+        assert made == alphas
 
 
 def test_what_is_left_out_is_planned_as_the_theorem_has_it(tmp_path: Path) -> None:
@@ -295,7 +369,7 @@ def test_what_a_release_learned_answers_later_questions(tmp_path: Path, distingu
         assert session.spent == spent
         for query, answer in zip(THRESHOLDS, answers, strict=True):
             assert abs(answer.value - records.answer(query.bind(DOMAIN))) <= answer.bars[0].width
-        told = [answer for answer in answers if "of one release at once" in answer.bars[0].about]
+        told = [answer for answer in answers if "of one release at once" in answer.bars[0].about.words]
         assert told
         assert {answer.bars[0].width for answer in told} == {math.ceil(built.within)}
         assert session.synthetic(500).distances

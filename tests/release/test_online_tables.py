@@ -14,7 +14,7 @@ import tacit
 from support import once
 from tacit.model.budget import Loss
 from tacit.model.entry import Measured, Told
-from tacit.model.facts import NOISE, Bar
+from tacit.model.facts import ANSWER, FREE, NOISE, Bar
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 from tacit.release import iterative
@@ -167,7 +167,7 @@ def test_a_gate_proves_two_bars_and_a_repeat_has_both(tmp_path: Path) -> None:
         answers = session.ask_many(cells(200, seed=4))
         free = next(answer for answer in answers if answer.source == "hypothesis")
         # What the table of its attributes says about it may be narrower, and stands where its width says.
-        assert [bar.about for bar in free.bars if bar.about != "this noise"] == [
+        assert [bar.about.words for bar in free.bars if bar.about.words != "this noise"] == [
             "this answer",
             "all free answers at once",
         ]
@@ -179,7 +179,7 @@ def test_a_gate_proves_two_bars_and_a_repeat_has_both(tmp_path: Path) -> None:
         } in free.to_dict()["bars"]
         bought = [answer for answer in answers[1:] if answer.source == "measured"]  # the first one pays for the start
         assert bought
-        assert {tuple(bar.about for bar in answer.bars) for answer in bought} <= {("this noise",)}
+        assert {tuple(bar.about for bar in answer.bars) for answer in bought} <= {(NOISE,)}
     with start(tmp_path, warm=0.05, hits=5) as session:
         again = session.ask_many(cells(200, seed=4))
         assert {answer.source for answer in again} == {"repeat"}
@@ -187,7 +187,7 @@ def test_a_gate_proves_two_bars_and_a_repeat_has_both(tmp_path: Path) -> None:
         table = session.table("a", "b")
         told = session.ask_many(list(marginal(DOMAIN, "a", "b").queries(DOMAIN)))
         assert table.error == max(answer.bars[0].width for answer in told)
-        for kind in ("this answer", "all free answers at once"):
+        for kind in (ANSWER, FREE):
             widths = [next((b.width for b in a.bars if b.about == kind), a.bars[0].width) for a in told]
             assert max(widths) in [bar.width for bar in table.bars]
 

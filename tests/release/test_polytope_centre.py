@@ -35,7 +35,7 @@ def test_the_gradient_vanishes_within_the_sum(seed: int, largest: float) -> None
     pushes = 1 / (slabs.high - values) - 1 / (values - slabs.low)
     strong = np.abs(found.forces) > 1e-3 * np.abs(found.forces).max()
     assert np.abs(pushes[strong] / found.forces[strong] - 1).max() < 0.02  # gaps of 1 / force, from values near 1
-    assert found.steps < 150
+    assert found.steps < 100  # half of what is allowed, since a step's last digits are the processor's: 5 to 49 here
 
 
 def test_it_is_the_maximum() -> None:

@@ -71,7 +71,17 @@ def released(columns: dict[str, Array], seed: int, scale: float) -> list[Measure
         exact = np.bincount(flat, minlength=int(np.prod(shape)))
         values = np.rint(exact + rng.normal(0, scale, exact.size)).astype(np.int64)
         noise = Noise("gaussian", scale)
-        found.append(Measured(key(question), question, values, 1, noise, Loss("rho", 1), Receipt(1, "0" * 64)))
+        found.append(
+            Measured(
+                key=key(question),
+                question=question,
+                values=values,
+                unit=1,
+                noise=noise,
+                cost=Loss("rho", 1),
+                receipt=Receipt(1, "0" * 64),
+            )
+        )
     return found
 
 
@@ -179,12 +189,12 @@ def test_rows_in_another_order_are_the_same_prior_and_too_many_are_thinned(monke
     assert prior == Prior.of(DOMAIN.names, list(cells[:, order]), counts[order])
     assert prior.digest == Prior.of(DOMAIN.names, list(cells[:, order]), counts[order]).digest
     assert prior.rows == N
-    monkeypatch.setattr(prior_module, "MOST_CELLS", 50)
+    monkeypatch.setattr(prior_module, "MOST_PRIOR_CELLS", 50)
     thinned = Prior.of(DOMAIN.names, list(cells), counts)
     assert thinned.rows == 50
     thinned.check(DOMAIN)
     assert abs(np.average(thinned.codes[0], weights=thinned.counts) - columns["a"].mean()) < 0.1
-    monkeypatch.setattr(prior_module, "MOST_CELLS", 2**18)
+    monkeypatch.setattr(prior_module, "MOST_PRIOR_CELLS", 2**18)
     even = Prior.of(["a"], [np.arange(6)], np.full(6, 7))
     assert even.codes == [[0, 1, 2, 3, 4, 5]]
     assert even.counts == [7] * 6

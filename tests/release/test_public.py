@@ -18,7 +18,7 @@ from tacit.load import open_source
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import FreeAnswer, Told
-from tacit.model.facts import NOISE, Bar
+from tacit.model.facts import NOISE, Bar, about_of
 from tacit.model.query import Query
 from tacit.model.workload import marginal
 from tacit.release.online import measure_around
@@ -57,7 +57,7 @@ def noise(width: int) -> Bar:
 def test_what_is_told_now_is_what_is_read_ever_after(curator: Curator, note: str, value: int) -> None:
     public = public_of(curator)
     queries = [Query.among(DOMAIN, "a", [0]), ~Query.among(DOMAIN, "b", [0, 1]), Query.among(DOMAIN, "a", [0])]
-    bars = [(), (noise(3), Bar(4, note, 0.5)), (noise(0),)]
+    bars = [(), (noise(3), Bar(4, about_of(note), 0.5)), (noise(0),)]
     said = [FreeAnswer(query, value, note, some) for query, some in zip(queries, bars, strict=True)]
     told = public.tell(said)
     read = public.find(queries)

@@ -40,7 +40,15 @@ def rows(count: int, seed: int = 0) -> list[np.ndarray]:
 
 
 def measured(question: object, values: np.ndarray, unit: int = 1) -> Measured:
-    return Measured("k", question, values, unit, NOISE, Loss("epsilon", 1), Receipt(1, "00"))  # type: ignore[arg-type]
+    return Measured(
+        key="k",
+        question=question,
+        values=values,
+        unit=unit,
+        noise=NOISE,
+        cost=Loss("epsilon", 1),
+        receipt=Receipt(1, "00"),
+    )  # type: ignore[arg-type]
 
 
 def test_values_stand_for_their_bins_and_keep_their_kinds() -> None:

@@ -137,7 +137,13 @@ def test_three_attributes_show_what_no_pair_does(make: Make) -> None:
     tables = [Marginal(pair, Query.constant(everyone=True)) for pair in combinations(DOMAIN.names, 2)]
     exact = [
         Measured(
-            key(table), table, curator._records.table(table.names).ravel(), 1, Noise("gaussian", 1.0), loss, RECEIPT
+            key=key(table),
+            question=table,
+            values=curator._records.table(table.names).ravel(),
+            unit=1,
+            noise=Noise("gaussian", 1.0),
+            cost=loss,
+            receipt=RECEIPT,
         )
         for table in tables
     ]
@@ -147,8 +153,8 @@ def test_three_attributes_show_what_no_pair_does(make: Make) -> None:
 def test_three_attributes_show_it_too_where_cells_are_too_many_to_list(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warm, "MAX_CELLS", 1)
-    for limit, most in (("MAX_LISTED", 0), ("MAX_CELLS", 0)):
+    monkeypatch.setattr(warm, "MAX_LISTED_CELLS", 1)
+    for limit, most in (("MAX_TRIPLED_CELLS", 0), ("MAX_LISTED_CELLS", 0)):
         monkeypatch.setattr(allocation, limit, most)
     allocation.allocation.cache_clear()
     try:
@@ -167,7 +173,7 @@ def test_three_attributes_show_it_too_where_cells_are_too_many_to_list(
         ]
         assert names == ways
         # Between the two sizes a fit would go through all cells too often.
-        monkeypatch.setattr(allocation, "MAX_CELLS", 2**27)
+        monkeypatch.setattr(allocation, "MAX_LISTED_CELLS", 2**27)
         allocation.allocation.cache_clear()
         assert max(map(len, scopes(curator, loss))) == 2
     finally:

@@ -100,7 +100,7 @@ def test_certified_errors_add_linearly_and_their_noise_does_not() -> None:
     middle = len(law) // 2
     assert law[: middle - int(beyond)].sum() <= 1 - CONFIDENCE
     assert law[: middle - int(0.6 * beyond)].sum() > 1 - CONFIDENCE  # a narrower one is caught
-    assert bar.about == "all 63 questions of this kind at once"
+    assert bar.about.words == "all 63 questions of this kind at once"
     assert beyond < many * 10  # which linear bars would be
 
 
@@ -166,14 +166,14 @@ def test_a_table_costs_what_the_ledgers_of_a_row_were_charged_for_all_its_cells(
     """Cells that are bought one by one add up within a ledger; of the ledgers of a level one has a row."""
     groups = [BlockGroup(0, place) for place in range(2)]
     terms = BlockTerms(
-        "block",
-        Domain({"stay": integer(0, 2)}),
-        [10, 20],
-        True,
-        CONFIDENCE,
-        FREE,
-        lambda group: [10, 20][group.place],
-        lambda first, end: [Taken(group, 1) for group in groups[first:end]],
+        name="block",
+        domain=Domain({"stay": integer(0, 2)}),
+        sizes=[10, 20],
+        learns=True,
+        confidence=CONFIDENCE,
+        free=FREE,
+        rows=lambda group: [10, 20][group.place],
+        cover=lambda first, end: [Taken(group, 1) for group in groups[first:end]],
     )
     need = Marginal(names, Query.constant(everyone=True))
     blockwise = Blockwise([need], terms, lambda query: Estimate(0, Facts("repeat", FREE, CONFIDENCE)))
@@ -194,7 +194,14 @@ def test_a_cell_that_is_declared_is_asked_of_no_group() -> None:
     """The cells of a table that its condition leaves empty, where groups of blocks answer in the place of blocks."""
     group, domain = BlockGroup(1, 0), Domain({"stay": integer(0, 2)})
     terms = BlockTerms(
-        "block", domain, [10, 20], True, CONFIDENCE, FREE, lambda _: 30, lambda first, end: [Taken(group, 1)]
+        name="block",
+        domain=domain,
+        sizes=[10, 20],
+        learns=True,
+        confidence=CONFIDENCE,
+        free=FREE,
+        rows=lambda _: 30,
+        cover=lambda first, end: [Taken(group, 1)],
     )
     need = Marginal(("stay",), Among("stay", (1,)).bind(domain))
     blockwise = Blockwise([need], terms, lambda query: Estimate(0, Facts("repeat", FREE, CONFIDENCE)))

@@ -25,7 +25,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.samplers import databases as database_sampler
 from tacit.release.samplers.databases import Ensemble
-from tacit.release.samplers.moves import KINDS, RESAMPLE, SWAP, TOGGLE, blank, chain_of, chains, step
+from tacit.release.samplers.moves import CYCLE, RESAMPLE, SWAP, TOGGLE, blank, chain_of, chains, step
 from tacit.release.samplers.slabs import LONGEST, Chains, Program, program, slab
 
 FALSE_ALARM = 1e-9
@@ -172,7 +172,7 @@ def test_a_move_is_symmetric_and_stays_within_the_slabs(name: str, kind: int) ->
 def test_the_moves_together_reach_every_consistent_database(name: str) -> None:
     case = CASES[name]
     made, inside = case.program(), case.inside()
-    kinds = [kind for kind in set(KINDS) if kind != TOGGLE or len(made.counted.low)]
+    kinds = [kind for kind in set(CYCLE) if kind != TOGGLE or len(made.counted.low)]
     linked = sum(transitions(case, made, kind) for kind in kinds)[inside][:, inside] > 0
     reached = np.zeros(len(linked), dtype=bool)
     reached[0] = True
@@ -183,7 +183,7 @@ def test_the_moves_together_reach_every_consistent_database(name: str) -> None:
 
 
 def test_the_schedule_is_a_palindrome() -> None:
-    assert KINDS[::-1] == KINDS  # so that a run of whole schedules is reversible, as blocks need
+    assert CYCLE[::-1] == CYCLE  # so that a run of whole schedules is reversible, as blocks need
 
 
 def test_a_toggle_without_its_ratio_is_not_symmetric() -> None:

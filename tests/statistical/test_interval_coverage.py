@@ -94,7 +94,13 @@ def runs(measure: Measure, about: About, missing: bool, number: int, bins: int =
     inside = truth[ends[:, 1] + 1] - truth[ends[:, 0]]
     found: dict[str, list[object]] = {name: [] for name in ("most", "raw", "interval", "q", "rank", "bars", "mean")}
     for values in drawn:
-        said = Distribution(Measured("k", strategy, values, 1, noise, loss, Receipt(1, "s")), domain, records.rows)
+        said = Distribution(
+            Measured(
+                key="k", question=strategy, values=values, unit=1, noise=noise, cost=loss, receipt=Receipt(1, "s")
+            ),
+            domain,
+            records.rows,
+        )
         error = said.prefixes - truth
         found["most"].append(np.abs(error).max())
         found["raw"].append(np.abs(said._raw[: bins + 1] - truth).max())
@@ -168,7 +174,13 @@ def test_a_quantile_at_a_cliff_is_covered_too() -> None:
     exact, share = strategy_truth(strategy, records), 0.5 + 1e-9
     covered, projected = [], []
     for values in releases(exact, noise, 400):
-        said = Distribution(Measured("k", strategy, values, 1, noise, loss, Receipt(1, "s")), domain, rows)
+        said = Distribution(
+            Measured(
+                key="k", question=strategy, values=values, unit=1, noise=noise, cost=loss, receipt=Receipt(1, "s")
+            ),
+            domain,
+            rows,
+        )
         found = said.quantile(share)
         covered.append(found.first <= cliff <= found.last)
         said._raw = said._prefixes

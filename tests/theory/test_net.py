@@ -11,14 +11,14 @@ import tacit
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.rules.median_net import Counts, MedianNet
+from tacit.release.rules.median_net import MedianNet, NetCounts
 
 TWO = Domain({"sex": tacit.category(["F", "M"])})
 SIX = Domain({"sex": tacit.category(["F", "M"]), "hair": tacit.category(["red", "fair", "dark"])})
 WOMEN = Query.among(TWO, "sex", [0])
 
 
-def most_common(counts: Counts) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def most_common(counts: NetCounts) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """The share of the most common cell: not linear, and one record moves it by at most 1/n."""
     return np.asarray(counts.max(axis=1) / counts.sum(axis=1))
 

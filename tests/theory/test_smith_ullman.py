@@ -14,7 +14,6 @@ from tacit.model.domain import Domain
 from tacit.model.workload import Convolution, kernel
 from tacit.release.ranges.bin_width import noise_of
 from tacit.release.ranges.choice import regular
-from tacit.release.ranges.tree import textbook
 from tacit.theory.smith_ullman import (
     best_branching,
     binary_tree,
@@ -22,6 +21,7 @@ from tacit.theory.smith_ullman import (
     lower_bound,
     prefixes_and_differences,
     square_root,
+    textbook,
     wide_tree,
 )
 from tacit.trusted.sensitivity import sensitivity

@@ -1,8 +1,9 @@
 """One number about the rows of a condition: count, fraction, sum, mean, variance. Public words and arithmetic.
 
-An aggregate is bound to the domain, and refused if it must be, when it is made. It knows what it is called in words and
-its formula: which weighted counts it is made of, and how they are put together. To add an aggregate is to add a class
-here, and an entry to each parser that should read it.
+An aggregate is bound to the domain, and refused if it must be, when it is made. It knows what it is called in words,
+`valued`, the attributes with whose values it works, and its formula: which weighted counts it is made of, and how they
+are put together. To add an aggregate is to add a class here, and an entry to each parser that should read it. JSON has
+two: a server reads it (`serve/forms.py`), and a client writes it (`client/message.py`).
 
 Everything is post-processing of noisy counts: a bug here costs accuracy, never privacy.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +28,7 @@ from tacit.model.facts import joined
 from tacit.model.formula import IF_ANY, IF_TWO, Figure, Formula, Middles, Weighed, check_unweighted, ratio, share
 from tacit.model.query import Query, plain_product
 from tacit.model.values import Days
+from tacit.model.workload import check
 
 Floats = NDArray[np.float64]
 RANGE_SHARE = 0.1  # of the budget, for the release of all ranges of one attribute
@@ -41,9 +43,16 @@ class Count:
     query: Query
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        check_condition(self.query)
+
     @property
     def where(self) -> Query:
         return self.query
+
+    @property
+    def valued(self) -> tuple[str, ...]:
+        return ()
 
     @property
     def formula(self) -> Formula:
@@ -65,6 +74,7 @@ class Fraction:
 
     def __post_init__(self) -> None:
         for condition in (self.where, self.given):
+            check_condition(condition)
             check_unweighted(condition)
         if self.given.is_constant and not self.given.is_everyone:
             raise InvalidQuery("no row can meet the condition below the line, so there is no fraction.")
@@ -75,6 +85,10 @@ class Fraction:
         object.__setattr__(self, "where", some)
         object.__setattr__(self, "formula", self._of(self.given, ratio))
         object.__setattr__(self, "by_rest", None if rest is None else self._of(rest, share))
+
+    @property
+    def valued(self) -> tuple[str, ...]:
+        return ()
 
     @cached_property
     def by_others(self) -> Formula | None:
@@ -128,14 +142,15 @@ def _beyond(some: Query, given: Query) -> list[Factor]:
 class Sum:
     """The sum of a numeric attribute over the rows of a condition; a value counts as the middle of its bin."""
 
-    domain: InitVar[Domain]
+    domain: Domain = field(compare=False, repr=False)
     name: str
     where: Query = EVERYONE
     formula: Formula = field(init=False, compare=False, repr=False)
 
-    def __post_init__(self, domain: Domain) -> None:
-        object.__setattr__(self, "name", domain.resolve(self.name))
-        object.__setattr__(self, "formula", self._formula(domain))
+    def __post_init__(self) -> None:
+        check_rows(self.where, self.domain)
+        object.__setattr__(self, "name", self.domain.resolve(self.name))
+        object.__setattr__(self, "formula", self._formula(self.domain))
 
     def _formula(self, domain: Domain) -> Formula:
         """One question about positive values, and one about negative ones: weights lie in [0, 1]."""
@@ -165,6 +180,10 @@ class Sum:
         beyond = lambda rows: rows * middles.rounding  # noqa: E731
         return Formula(tuple(parts), added, said, constant=nothing, limits=ends, beyond=beyond)
 
+    @property
+    def valued(self) -> tuple[str, ...]:
+        return (self.name,)
+
     def words(self, domain: Domain) -> str:
         return f"the sum of {self.name}{rows_where(self.where, domain)}"
 
@@ -176,7 +195,7 @@ class Mean:
     That of all rows is bought like `ask.Cdf`.
     """
 
-    domain: InitVar[Domain]
+    domain: Domain = field(compare=False, repr=False)
     name: str
     where: Query = EVERYONE
     share: float | None = None
@@ -184,7 +203,9 @@ class Mean:
     formula: Formula = field(init=False, compare=False, repr=False)
     by_rest: Formula = field(init=False, compare=False, repr=False)
 
-    def __post_init__(self, domain: Domain) -> None:
+    def __post_init__(self) -> None:
+        domain = self.domain
+        check_rows(self.where, domain)
         object.__setattr__(self, "name", domain.resolve(self.name))
         check_share(self.share)
         if isinstance(domain[self.name].values, Days):
@@ -221,6 +242,10 @@ class Mean:
         ends = lambda _: (low, low + span)  # noqa: E731
         return Formula(parts, mean, middles.note(), _MAY_BE_ZERO, limits=ends, beyond=lambda _: middles.rounding)
 
+    @property
+    def valued(self) -> tuple[str, ...]:
+        return (self.name,)
+
     def words(self, domain: Domain) -> str:
         return f"the mean of {self.name}{rows_where(self.where, domain)}"
 
@@ -232,16 +257,18 @@ class Variance:
     With `sample`, the sum of squares is divided by the number of rows less one, as VARIANCE and STDDEV are in SQL.
     """
 
-    domain: InitVar[Domain]
+    domain: Domain = field(compare=False, repr=False)
     name: str
     where: Query = EVERYONE
     sample: bool = True
     root: bool = False
     formula: Formula = field(init=False, compare=False, repr=False)
 
-    def __post_init__(self, domain: Domain) -> None:
-        object.__setattr__(self, "name", domain.resolve(self.name))
-        object.__setattr__(self, "formula", self._formula(domain))
+    def __post_init__(self) -> None:
+        check_rows(self.where, self.domain)
+        check_choices(self.sample, self.root)
+        object.__setattr__(self, "name", self.domain.resolve(self.name))
+        object.__setattr__(self, "formula", self._formula(self.domain))
 
     def _formula(self, domain: Domain) -> Formula:
         """With p in [0, 1] where a value lies, Var = span² (E[(2p - 1)²]/4 - (E[p] - 1/2)²): three counts.
@@ -295,6 +322,10 @@ class Variance:
         high = shown(ends[1], rows.value - rows.error)
         return Figure(middle, max(high - middle, middle - low, 0.0))
 
+    @property
+    def valued(self) -> tuple[str, ...]:
+        return (self.name,)
+
     def words(self, domain: Domain) -> str:
         what = "standard deviation" if self.root else "variance"
         whole = "" if self.sample else "population "
@@ -308,19 +339,22 @@ class Covariance:
     Of the rows where both have a value. With `sample`, divided by the number of these rows less one.
     """
 
-    domain: InitVar[Domain]
+    domain: Domain = field(compare=False, repr=False)
     names: tuple[str, str]
     where: Query = EVERYONE
     sample: bool = True
     correlation: bool = False
     formula: Formula = field(init=False, compare=False, repr=False)
 
-    def __post_init__(self, domain: Domain) -> None:
-        names = tuple(domain.resolve(name) for name in self.names)
+    def __post_init__(self) -> None:
+        check_rows(self.where, self.domain)
+        check_choices(self.sample, self.correlation)
+        check_texts(self.names, "the attributes of a covariance")
+        names = tuple(self.domain.resolve(name) for name in self.names)
         if len(set(names)) != 2:
             raise InvalidQuery("a covariance is of two attributes; of one with itself it is the variance.")
         object.__setattr__(self, "names", names)
-        object.__setattr__(self, "formula", self._formula(domain))
+        object.__setattr__(self, "formula", self._formula(self.domain))
 
     def _formula(self, domain: Domain) -> Formula:
         """With p and q in [0, 1] where the values lie, Cov = E[(p - 1/2)(q - 1/2)] - (E[p] - 1/2)(E[q] - 1/2) spans.
@@ -380,6 +414,10 @@ class Covariance:
         most = 1.0 if self.correlation else span_of_both / (2 if self.sample else 4)
         return Formula(tuple(parts), quietly, said, _MAY_BE_ZERO, limits=lambda _: (-most, most))
 
+    @property
+    def valued(self) -> tuple[str, ...]:
+        return self.names
+
     def words(self, domain: Domain) -> str:
         what = "correlation" if self.correlation else "covariance" if self.sample else "population covariance"
         return f"the {what} of {' and '.join(self.names)}{rows_where(self.where, domain)}"
@@ -414,6 +452,38 @@ def mean(domain: Domain, name: str, where: Query = EVERYONE, share: float | None
         return Mean(domain, name, where, share)
     true, known = (Query.among(domain, name, values) for values in ([1], [0, 1]))
     return Fraction(true, Query.all([where, known]))
+
+
+def check_condition(where: Query) -> None:
+    """Refuse what is no condition on rows."""
+    if not isinstance(where, Query):
+        raise InvalidQuery(f"rows are chosen by a condition that is bound to a domain, not by {type(where).__name__}.")
+
+
+def check_domain(domain: Domain) -> None:
+    """Refuse what is no domain, which a question is bound to."""
+    if not isinstance(domain, Domain):
+        raise InvalidQuery(f"a question is bound to a domain, not to {type(domain).__name__}.")
+
+
+def check_texts(given: tuple[str, ...], what: str) -> None:
+    """Refuse what is no tuple of texts."""
+    if not isinstance(given, tuple) or not all(isinstance(one, str) for one in given):
+        raise InvalidQuery(f"{what} are texts in a tuple, not {given!r}.")
+
+
+def check_choices(*choices: bool) -> None:
+    """Refuse what is neither True nor False."""
+    for one in choices:
+        if not isinstance(one, bool):
+            raise InvalidQuery(f"a choice is True or False, not {one!r}.")
+
+
+def check_rows(where: Query, domain: Domain) -> None:
+    """Refuse what is no condition on rows of this domain."""
+    check_domain(domain)
+    check_condition(where)
+    check(where, domain)
 
 
 def check_share(share: float | None) -> None:

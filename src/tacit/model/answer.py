@@ -7,14 +7,14 @@ from math import inf
 from typing import Any, Literal
 
 from tacit.model.budget import Loss, percent_of
-from tacit.model.facts import EXACT, Bar, Facts, Receipt, Source
+from tacit.model.facts import EXACT, Bar, Facts, Receipt, Source, share_of
 from tacit.show.frames import Frame, FrameColumn, Framed
 
 Says = Literal["sharp", "rough", "nothing"]
 Limits = tuple[float, float]  # the least and the most that a value can be at all
 ANY: Limits = (-inf, inf)
 SHARP = 0.1  # of a value, and of what it can be: a bar up to this is small beside it
-ALL = 0.99  # of what a value can be: an interval that leaves so much says nothing
+_ALL = 0.99  # of what a value can be: an interval that leaves so much says nothing
 
 
 class Answered(Framed):
@@ -182,8 +182,8 @@ class QuantileAnswer(Answered):
         return Frame((*said, *fact_columns(self)))
 
     def __str__(self) -> str:
-        sure = sure_words(self)
-        bins = sure if sure == EXACT else f"{self.low} to {self.high} at {sure}"
+        sure, exact = sure_words(self), bool(self.bars) and self.bars[0].about == EXACT
+        bins = sure if exact else f"{self.low} to {self.high} at {sure}"
         said = f"{bins}, {source_words(self)}, {cost_words(self.facts)}"
         return f"{self.value} ({said}){note_words(self)}{says_words(self)}"
 
@@ -209,7 +209,7 @@ def says(value: float, error: float | None, limits: Limits, beyond: float = 0.0)
     if error is None:
         return "nothing"
     (low, high), span = within(value, error, limits), limits[1] - limits[0]
-    if error and high - low >= ALL * span:
+    if error and high - low >= _ALL * span:
         return "nothing"
     return "sharp" if error + beyond <= SHARP * min(abs(value), span) else "rough"
 
@@ -265,7 +265,8 @@ def percent(confidence: float) -> str:
 def _confident(bar: Bar) -> str:
     sure = percent(bar.confidence)
     # A share of many questions is its own confidence: it is not said twice.
-    return bar.about if bar.about == EXACT or bar.about.startswith(f"{sure} of ") else f"{sure}, for {bar.about}"
+    twice = any(one == share_of(bar.confidence, one.questions) for one in bar.about.things)
+    return str(bar.about) if bar.about == EXACT or twice else f"{sure}, for {bar.about}"
 
 
 def source_words(shown: Answered) -> str:

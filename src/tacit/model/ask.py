@@ -1,7 +1,8 @@
 """What is asked, whichever way: one record that SQL, Python, JSON and the page's form are read into. Public words.
 
 Every kind of question is a frozen class, bound to the domain when it is made: names are resolved, conditions are
-queries, and what can be refused without data is refused. A session answers and prices these records and nothing else.
+queries, and what can be refused without data is refused. A session answers and prices these records and nothing else,
+and refuses those that were made for another domain.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from tacit.model.curve import Cdf, Histogram, Quantile, Range
 from tacit.model.derivation import Derived
 from tacit.model.description import describe
 from tacit.model.domain import Domain
-from tacit.model.select import Column, Crosstab, GroupBy, Select
+from tacit.model.select import Column, Crosstab, GroupBy, Select, check_made_for
 from tacit.model.statistic import Statistic
+from tacit.model.workload import check
 
 __all__ = [
     "EVERYONE", "RANGE_SHARE", "Aggregate", "Ask", "Cdf", "Column", "Count", "Covariance", "Crosstab", "Derived",
     "Fraction", "GroupBy", "Histogram", "Mean", "Quantile", "Range", "Select", "Stat", "Sum", "Variance",
-    "check_within", "mean",
+    "check_bound", "check_within", "mean",
 ]  # fmt: skip
 MOST_WITHIN = 2.0**60
 
@@ -42,11 +44,29 @@ class Stat:
 
     statistic: Statistic
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.statistic, Statistic):
+            raise InvalidQuery(
+                f"a statistic is made with tacit.stump and the like, not {type(self.statistic).__name__}."
+            )
+
     def words(self, domain: Domain) -> str:
         return describe(self.statistic, domain)
 
 
 Ask = Aggregate | Stat | Crosstab | Quantile | Cdf | Histogram | Range | Select | Derived
+
+
+def check_bound(ask: Ask, domain: Domain) -> None:
+    """Refuse what is no question, or one that was made for another domain."""
+    match ask:
+        case Stat():
+            check(ask.statistic, domain)
+        case Derived():
+            for select in ask.selects:
+                check_made_for(select, domain)
+        case _:
+            check_made_for(ask, domain)
 
 
 def check_within(within: float) -> None:

@@ -24,7 +24,7 @@ from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.values import Bins, Days, Integers, Listed, Point, Reals, Unit, Value
 
 MAX_BINS = 2**24
-Part = Literal["hour", "weekday", "month"]
+TimePart = Literal["hour", "weekday", "month"]
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -37,7 +37,7 @@ class Attribute:
     missing: str | None = None
     clamp: bool = False
     of: str | None = None
-    part: Part | None = None
+    part: TimePart | None = None
 
     def __post_init__(self) -> None:
         if self.part is not None and (not isinstance(self.of, str) or not self.of.strip() or not self.of.isprintable()):
@@ -120,7 +120,9 @@ class Attribute:
         if isinstance(self.values, Listed):
             index = self.values.locate(value)
             if index is None:
-                raise InvalidQuery(f"{name} has no value {_shown(value)}; {self._suggest(value)}")
+                meant = self._meant(value)
+                hint = f"it takes {self.takes}." if meant is None else f"did you mean {meant!r}?"
+                raise InvalidQuery(f"{name} has no value {_shown(value)}; {hint}", meant)
             return index
         if isinstance(self.values, Days) and isinstance(value, str):
             value = self.values.first_day(value)
@@ -195,10 +197,10 @@ class Attribute:
             raise InvalidQuery(f"{name} takes {wants}, the question asks {_shown(value)}.")
         return point
 
-    def _suggest(self, value: Value) -> str:
+    def _meant(self, value: Value) -> str | None:
         listed = [self.label(index) for index in range(min(self.size, 1000))]
         near = difflib.get_close_matches(value, listed, n=1) if isinstance(value, str) and len(value) < 100 else []
-        return f"did you mean {near[0]!r}?" if near else f"it takes {self.takes}."
+        return near[0] if near else None
 
 
 def _shown(value: object) -> str:

@@ -39,6 +39,11 @@ class Loss:
         return cls(measure, math.ceil(exact * ATOMS))
 
     @classmethod
+    def nothing(cls, measure: Measure) -> Loss:
+        """No loss at all: the cost of what is free."""
+        return cls(measure, 0)
+
+    @classmethod
     def of_pure(cls, measure: Measure, epsilon: Fraction) -> Loss:
         """The loss of what is epsilon-DP; in rho and gdp also of what has bounded range 2 epsilon.
 
@@ -96,11 +101,11 @@ def percent_of(part: Loss, total: Loss) -> str:
     >>> percent_of(Loss("rho", 1), Loss("rho", 10**12))
     'less than 0.0001 %'
     """
-    return _percent(part.atoms, total.atoms)
+    return percent_words(100 * part.atoms / total.atoms)
 
 
-def _percent(part: int, whole: int) -> str:
-    percent = 100 * part / whole
+def percent_words(percent: float) -> str:
+    """So many per cent of the budget, as people read them."""
     if 0 < percent < 1e-4:  # which nobody reads in powers of ten
         return "less than 0.0001 %"
     return f"{percent:.3g} %" if percent < 999.5 else f"{percent:,.0f} %"
@@ -110,7 +115,7 @@ def exhausted(cost: Loss, spent: int, whole: int, *, closed: bool) -> str:
     """The refusal of what costs more than is left, in words; what is left of a closed ledger is in another one."""
     if closed:
         return "Another ledger continues this one, and has what was left."
-    costs, left = (_percent(atoms, whole) for atoms in (cost.atoms, max(0, whole - spent)))
+    costs, left = (percent_words(100 * atoms / whole) for atoms in (cost.atoms, max(0, whole - spent)))
     return f"The question costs {costs} of the budget and {'slightly less' if left == costs else left} is left."
 
 

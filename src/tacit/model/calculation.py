@@ -7,22 +7,26 @@ intervals are worked out along with values (`span`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
+from tacit.errors import InvalidQuery
 from tacit.model import span
 from tacit.model.query import Query
 from tacit.model.span import Spans, Texts, Values, Verdicts, Wholes
 
-Kind = Literal["number", "truth", "text"]
+ValueKind = Literal["number", "truth", "text"]
 Ending = Literal["error", "low", "high", "confidence"]
-ANY = (-np.inf, np.inf)
+NO_LIMITS = (-np.inf, np.inf)
 _FIRST = np.zeros(1, dtype=np.int64)
 Risks = Mapping[object, float]  # what a column rests on, and how likely each of that is not within its bar
+# Of the expressions of a statement. Whatever goes through them meets an alias as often as it is used: one that doubles
+# another one, 40 times over, is a trillion parts in a line of text.
+MOST_PARTS, MOST_DEEP = 10_000, 200
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,10 @@ class Operation:
     name: str
     of: tuple[Outer, ...]
     digits: int = 0  # of ROUND, and the exponent of POWER
+    extent: Extent = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extent", Extent.over(self.of))
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,12 @@ class Case:
 
     branches: tuple[tuple[Outer, Outer], ...]
     otherwise: Outer
+    extent: Extent = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "extent", Extent.over([*(one for both in self.branches for one in both), self.otherwise])
+        )
 
 
 @dataclass(frozen=True)
@@ -71,6 +85,10 @@ class End:
 
     what: Ending
     of: Outer | None
+    extent: Extent = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extent", Extent.over([] if self.of is None else [self.of]))
 
 
 @dataclass(frozen=True)
@@ -81,6 +99,28 @@ class Elsewhere:
 
 
 Outer = Constant | Given | Belongs | Operation | Case | End | Elsewhere
+
+
+class Extent(NamedTuple):
+    """How many parts an expression has, and how many of them stand one in the other."""
+
+    parts: int
+    depth: int
+
+    @classmethod
+    def over(cls, parts: Iterable[Outer]) -> Extent:
+        """That of an expression of these. Refuses what would take too long, or too deep a stack, to go through."""
+        each = [getattr(part, "extent", _ONE_PART) for part in parts]
+        found = cls(1 + sum(one.parts for one in each), 1 + max((one.depth for one in each), default=0))
+        if found.parts > MOST_PARTS or found.depth > MOST_DEEP:
+            raise InvalidQuery(
+                f"expressions over released values have at most {MOST_PARTS:,} parts, {MOST_DEEP} of them one in the "
+                "other; a name that is used again counts as all that it stands for."
+            )
+        return found
+
+
+_ONE_PART = Extent(1, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +165,7 @@ def _strict(function: Callable[..., Spans]) -> Callable[[Operation, list[Values]
 
 
 # Every operation: how it is written in words, what it takes, what it gives, and how.
-OPERATIONS: dict[str, tuple[str, Kind, Kind, Callable[[Operation, list[Values]], Values]]] = {
+OPERATIONS: dict[str, tuple[str, ValueKind, ValueKind, Callable[[Operation, list[Values]], Values]]] = {
     "+": ("{} + {}", "number", "number", _strict(span.plus)),
     "-": ("{} - {}", "number", "number", _strict(span.minus)),
     "*": ("{} * {}", "number", "number", _strict(span.times)),
@@ -197,12 +237,12 @@ def _member(query: Query, given: Relation) -> span.Bools:
 
 
 def _case(node: Case, given: Relation) -> Values:
-    found = evaluate(node.otherwise, given)
-    texts = any(isinstance(evaluate(value, given), Texts) for _, value in node.branches)
-    if texts and not isinstance(found, Texts):
-        found = Texts.of([""] * given.rows)  # no ELSE
-    for condition, value in reversed(node.branches):
-        met, then = cast(Verdicts, evaluate(condition, given)), evaluate(value, given)
+    values = [evaluate(value, given) for value in (*(value for _, value in node.branches), node.otherwise)]
+    if any(isinstance(value, Texts) for value in values):  # NULL is the empty text among them
+        values = [value if isinstance(value, Texts) else Texts.of([""] * given.rows) for value in values]
+    *values, found = values
+    for (condition, _), then in zip(reversed(node.branches), reversed(values), strict=True):
+        met = cast(Verdicts, evaluate(condition, given))
         if isinstance(found, Texts):
             found = span.chosen_text(met, cast(Texts, then), found)
         else:
@@ -278,26 +318,26 @@ def confidence(risks: Risks) -> float:
 def limits_of(node: Outer, given: Relation) -> tuple[float, float]:
     """The least and the most that an expression can be at all: its interval where all that it is of may be anything."""
     if not given.rows:
-        return ANY
+        return NO_LIMITS
     columns = tuple(
         Spans(np.zeros(1), np.full(1, float(low)), np.full(1, float(high)))
         if isinstance(column, Spans)
         else column.at(_FIRST)
         for column, (low, high) in zip(given.columns, given.limits, strict=True)
     )
-    wide = tuple((Spans(np.zeros(1), *(np.array([end]) for end in ANY)), risks) for _, risks in given.elsewhere)
+    wide = tuple((Spans(np.zeros(1), *(np.array([end]) for end in NO_LIMITS)), risks) for _, risks in given.elsewhere)
     found = evaluate(node, replace(given.at(_FIRST), columns=columns, elsewhere=wide))
-    return (float(found.low[0]), float(found.high[0])) if isinstance(found, Spans) and not found.gone[0] else ANY
+    return (float(found.low[0]), float(found.high[0])) if isinstance(found, Spans) and not found.gone[0] else NO_LIMITS
 
 
-def kinds_of(labels: int, numbers: int) -> list[Kind]:
+def kinds_of(labels: int, numbers: int) -> list[ValueKind]:
     """The kinds of the columns of released rows: labels, then numbers."""
-    texts: list[Kind] = ["text"] * labels
-    values: list[Kind] = ["number"] * numbers
+    texts: list[ValueKind] = ["text"] * labels
+    values: list[ValueKind] = ["number"] * numbers
     return texts + values
 
 
-def kind(node: Outer, columns: Sequence[Kind]) -> Kind:
+def kind(node: Outer, columns: Sequence[ValueKind]) -> ValueKind:
     """What an expression gives, over columns of these kinds."""
     match node:
         case Constant(str()):
@@ -308,8 +348,9 @@ def kind(node: Outer, columns: Sequence[Kind]) -> Kind:
             return "truth"
         case Operation(name):
             return OPERATIONS[name][2]
-        case Case(branches):
-            return "text" if any(kind(value, columns) == "text" for _, value in branches) else "number"
+        case Case(branches, otherwise):
+            values = (*(value for _, value in branches), otherwise)
+            return "text" if any(kind(value, columns) == "text" for value in values) else "number"
     return "number"
 
 

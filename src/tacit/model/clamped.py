@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tacit.model.ask import (
-    EVERYONE,
-    Ask,
-    Cdf,
-    Count,
-    Covariance,
-    Crosstab,
-    Derived,
-    Histogram,
-    Mean,
-    Quantile,
-    Select,
-    Sum,
-    Variance,
-)
+from tacit.model.ask import EVERYONE, Ask, Cdf, Crosstab, Derived, Histogram, Range, Select, Stat
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Compare, Expression, Not, OfOne
@@ -32,7 +18,7 @@ def clamped_ends(condition: Expression, domain: Domain) -> tuple[str, ...]:
     What lies outside was taken for the nearest end. `stay >= 25` is right about that, and `stay > 30` is not, nor are
     `stay <= 30` and `stay = 30`.
     """
-    return _said(_touched(condition, domain), domain)
+    return _said(_touched(condition, domain), domain) if domain.clamps else ()
 
 
 def clamped_values(ask: Ask, domain: Domain) -> tuple[str, ...]:
@@ -58,10 +44,6 @@ def _said(names: Iterable[str], domain: Domain) -> tuple[str, ...]:
 def _values(ask: Ask) -> Iterator[tuple[str, Query]]:
     """The attributes that a question is about by their values, and the rows that it is about."""
     match ask:
-        case Sum() | Mean() | Variance() | Quantile():
-            yield ask.name, ask.where
-        case Covariance():
-            yield from ((name, ask.where) for name in ask.names)
         case Cdf() | Histogram():
             yield ask.name, EVERYONE
         case Crosstab():
@@ -69,11 +51,14 @@ def _values(ask: Ask) -> Iterator[tuple[str, Query]]:
         case Select():
             for column in ask.columns:
                 yield from _values(column.value)
-                where = column.value.query if isinstance(column.value, Count) else column.value.where
-                yield from ((group.name, where) for group in ask.groups)
+                yield from ((group.name, column.value.where) for group in ask.groups)
         case Derived():
             for select in ask.selects:
                 yield from _values(select)
+        case Stat() | Range():
+            return
+        case _:  # an aggregate or a quantile, which says it itself
+            yield from ((name, ask.where) for name in ask.valued)
 
 
 def _touched(condition: Expression, domain: Domain) -> Iterator[str]:

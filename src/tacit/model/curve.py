@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tacit.errors import InvalidQuery
-from tacit.model.aggregate import EVERYONE, RANGE_SHARE, check_share, rows_where
+from tacit.model.aggregate import EVERYONE, RANGE_SHARE, check_domain, check_rows, check_share, rows_where
 from tacit.model.attribute import Attribute
 from tacit.model.description import describe
 from tacit.model.domain import Domain
@@ -28,14 +28,16 @@ class Quantile:
     number: the middle of its bin.
     """
 
-    domain: InitVar[Domain]
+    domain: Domain = field(compare=False, repr=False)
     name: str
     q: float
     where: Query = EVERYONE
     share: float | None = None
     from_ranges: bool = field(init=False)
 
-    def __post_init__(self, domain: Domain) -> None:
+    def __post_init__(self) -> None:
+        domain = self.domain
+        check_rows(self.where, domain)
         object.__setattr__(self, "from_ranges", self.where.is_everyone)
         if isinstance(self.q, bool) or not isinstance(self.q, int | float) or not 0 < self.q < 1:
             raise InvalidQuery(f"a quantile is a share above 0 and below 1, not {self.q!r}.")
@@ -55,6 +57,10 @@ class Quantile:
         if isinstance(domain[self.name].values, Days):
             raise InvalidQuery(f"{self.name} has dates: their quantile is no number, so it is asked by itself.")
 
+    @property
+    def valued(self) -> tuple[str, ...]:
+        return (self.name,)
+
     def words(self, domain: Domain) -> str:
         return f"the {100 * self.q:.10g}% quantile of {self.name}{rows_where(self.where, domain)}"
 
@@ -67,14 +73,17 @@ class Cdf:
     `strategy` they are read off the release of that name, for the usual share if none is named.
     """
 
-    domain: InitVar[Domain]
+    domain: Domain = field(compare=False, repr=False)
     name: str
     share: float | None = None
     strategy: str | None = None
 
-    def __post_init__(self, domain: Domain) -> None:
+    def __post_init__(self) -> None:
+        domain = self.domain
         object.__setattr__(self, "name", _check_ordered(domain, self.name))
         check_share(self.share)
+        if self.strategy is not None and not isinstance(self.strategy, str):
+            raise InvalidQuery(f"a strategy is called by its name, not {self.strategy!r}.")
         if self.strategy is not None and self.share is None:
             object.__setattr__(self, "share", RANGE_SHARE)
 
@@ -86,13 +95,14 @@ class Cdf:
 class Histogram:
     """The counts of an ordered attribute's bins, or of wider ones; they add up. Bought like `Cdf`."""
 
-    domain: InitVar[Domain]
+    domain: Domain = field(compare=False, repr=False)
     name: str
     width: float | None = None
     share: float | None = None
     cuts: tuple[int, ...] = field(init=False)
 
-    def __post_init__(self, domain: Domain) -> None:
+    def __post_init__(self) -> None:
+        domain = self.domain
         object.__setattr__(self, "name", _check_ordered(domain, self.name))
         check_share(self.share)
         attribute = domain[self.name]
@@ -110,12 +120,14 @@ class Range:
     A side that is everything is none, so what is bought goes by the query's scope and not by the words.
     """
 
-    domain: InitVar[Domain]
+    domain: Domain = field(compare=False, repr=False)
     query: Query
     share: float | None = None
     sides: tuple[tuple[int, int], ...] = field(init=False)  # the first and the last bin in each attribute
 
-    def __post_init__(self, domain: Domain) -> None:
+    def __post_init__(self) -> None:
+        domain = self.domain
+        check_rows(self.query, domain)
         check_share(self.share)
         if self.query.is_constant:
             everyone = self.query.is_everyone
@@ -139,6 +151,7 @@ class Range:
 
 def _check_ordered(domain: Domain, name: str) -> str:
     """The attribute's declared name; refuses one whose values have no order, or only one bin."""
+    check_domain(domain)
     name, attribute = domain.resolve(name), domain[name]
     if not attribute.ordered:
         raise InvalidQuery(f"{name} has no order, so it has no ranges.")

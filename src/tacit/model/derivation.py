@@ -6,12 +6,32 @@ everything here is free once they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
-from tacit.model.calculation import Given, Kind, Outer, kind, kinds_of, never, words
+from tacit.errors import InvalidQuery
+from tacit.model.aggregate import check_choices, check_texts
+from tacit.model.calculation import (
+    OPERATIONS,
+    Belongs,
+    Case,
+    Constant,
+    Elsewhere,
+    End,
+    Ending,
+    Extent,
+    Given,
+    Operation,
+    Outer,
+    ValueKind,
+    kind,
+    kinds_of,
+    never,
+    words,
+)
 from tacit.model.domain import Domain
+from tacit.model.query import Query
 from tacit.model.select import GroupBy, Select
 
 FoldKind = Literal["count", "sum", "avg", "min", "max"]
@@ -25,6 +45,10 @@ class DerivedColumn:
     node: Outer
     named: bool = False  # the title was given with AS
 
+    def __post_init__(self) -> None:
+        check_texts((self.title,), "the titles of columns")
+        check_choices(self.named)
+
 
 @dataclass(frozen=True)
 class Sort:
@@ -32,6 +56,9 @@ class Sort:
 
     node: Outer
     descending: bool
+
+    def __post_init__(self) -> None:
+        check_choices(self.descending)
 
 
 @dataclass(frozen=True)
@@ -57,8 +84,28 @@ class Folded:
     said: str = ""  # in words, where these are better than those of its parts
     elsewhere: tuple[Select | Folded | Derived, ...] = ()
 
+    def __post_init__(self) -> None:
+        over = Vocabulary.these(self.source, self.elsewhere)
+        check_texts((self.said,), "the words of a statement")
+        if not isinstance(self.by, tuple) or not isinstance(self.folds, tuple) or not (self.by or self.folds):
+            raise InvalidQuery("rows are put together by columns, by folds, or by both.")
+        for column in self.by:
+            over.check(Given(column), "text")
+        for fold in self.folds:
+            if not isinstance(fold, Fold) or fold.kind not in get_args(FoldKind):
+                raise InvalidQuery(f"rows are put together by {', '.join(get_args(FoldKind))}, not by {fold!r}.")
+            if fold.node is not None:
+                over.check(fold.node, "number")
+            elif fold.kind != "count":
+                raise InvalidQuery(f"the {fold.kind} of rows is that of an expression.")
+            if fold.where is not None:
+                over.check(fold.where, "truth")
+        if self.where is not None:
+            over.check(self.where, "truth")
+        Extent.over([one for fold in self.folds for one in (fold.node, fold.where) if one is not None])
+
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[ValueKind]:
         return kinds_of(len(self.by), len(self.folds))
 
     @property
@@ -119,10 +166,30 @@ class Derived:
     offset: int = 0
     elsewhere: tuple[Select | Folded | Derived, ...] = ()
     notes: tuple[str, ...] = ()
-    text: str = field(default="", init=False, compare=False, repr=False)  # of the statement, where it was read from one
+    # Of the statement, where it was read from one.
+    text: str = field(default="", kw_only=True, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        over = Vocabulary.these(self.source, self.elsewhere)
+        check_texts((*self.notes, self.text), "the notes and the text of a statement")
+        if not isinstance(self.shown, tuple) or not all(isinstance(one, DerivedColumn) for one in self.shown):
+            raise InvalidQuery("a statement shows columns that are made with DerivedColumn.")
+        for one in self.shown:
+            over.check(one.node, "number", "text")
+        if self.where is not None:
+            over.check(self.where, "truth")
+        for sort in self.sort:
+            if not isinstance(sort, Sort):
+                raise InvalidQuery(f"rows are sorted by what is made with Sort, not by {type(sort).__name__}.")
+            over.check(sort.node, "number", "text")
+        over_all = [one.node for one in self.shown] + [one.node for one in self.sort]
+        Extent.over(over_all if self.where is None else [*over_all, self.where])
+        for number in (self.offset, 0 if self.limit is None else self.limit):
+            if type(number) is not int or number < 0:
+                raise InvalidQuery(f"a limit and an offset are whole numbers from 0 on, not {number!r}.")
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[ValueKind]:
         return [kind(one.node, self.source.kinds) for one in self.shown]
 
     @property
@@ -187,6 +254,89 @@ class Derived:
             first = self.offset + 1
             text += f", rows from {first}" if self.limit is None else f", rows {first} to {self.offset + self.limit}"
         return text
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What an expression may speak of: columns of these kinds, grouped attributes, and so many other statements."""
+
+    columns: list[ValueKind]
+    groups: Collection[str]
+    elsewhere: int
+    # What was checked, with its kind, by its identity: sorts and columns share their expressions. All of it is kept, so
+    # that no other expression comes to have that identity.
+    _known: dict[int, tuple[Outer, ValueKind]] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def these(cls, source: Select | Folded | Derived, elsewhere: tuple[Select | Folded | Derived, ...]) -> Vocabulary:
+        """The rows of a statement, with the values of others beside them, all of one domain."""
+        statements = (source, *elsewhere)
+        if not all(isinstance(one, Select | Folded | Derived) for one in statements):
+            raise InvalidQuery("rows are worked out from those of statements.")
+        selects = [select for one in statements for select in one.selects]
+        if any(select.domain != selects[0].domain for select in selects):
+            raise InvalidQuery("a statement is worked out from others of the same domain.")
+        groups = _groups(source)
+        for one in elsewhere:
+            if one.kinds[-1:] != ["number"] or not _groups(one) <= groups:
+                raise InvalidQuery("another statement has one number for all rows, or one for each group.")
+        return cls(source.kinds, groups, len(elsewhere))
+
+    def check(self, node: Outer, *kinds: ValueKind) -> None:
+        """Refuse what is no expression over these, or gives nothing of these kinds. NULL is of every kind."""
+        if self._kind(node) not in kinds and node != Constant(None):
+            raise InvalidQuery(f"an expression that gives a {kinds[0]} stands here, not {node!r}.")
+
+    def _kind(self, node: Outer) -> ValueKind:
+        if id(node) not in self._known:
+            self._known[id(node)] = node, self._checked(node)
+        return self._known[id(node)][1]
+
+    def _checked(self, node: Outer) -> ValueKind:
+        known = False
+        match node:
+            case Constant(value):
+                known = isinstance(value, str | int | float | None) and not isinstance(value, bool)
+            case Given(int() as index):
+                known = 0 <= index < len(self.columns)
+            case Elsewhere(int() as index):
+                known = 0 <= index < self.elsewhere
+            case Belongs(Query() as meets, Query() as fails):
+                known = {*meets.scope, *fails.scope} <= set(self.groups)
+            case End(what, of):
+                known = what in get_args(Ending) and (of is not None or what == "confidence")
+                if of is not None:
+                    self.check(of, "number")
+            case Case(tuple() as branches, otherwise):
+                known = all(isinstance(branch, tuple) and len(branch) == 2 for branch in branches)
+                if known:
+                    return self._of_case(branches, otherwise)
+            case Operation(str() as name, tuple() as of, int()) if name in OPERATIONS:
+                form, takes = OPERATIONS[name][:2]
+                known = len(of) == form.count("{}") if "{}" in form else bool(of)
+                for one in of:
+                    self.check(one, takes)
+        if not known:
+            raise InvalidQuery(f"{node!r} is no expression over {len(self.columns)} columns.")
+        return kind(node, self.columns)
+
+    def _of_case(self, branches: Sequence[tuple[Outer, Outer]], otherwise: Outer) -> ValueKind:
+        values = [*(value for _, value in branches), otherwise]
+        given: ValueKind = "text" if "text" in map(self._kind, values) else "number"
+        for value in values:
+            self.check(value, given)
+        for condition, _ in branches:
+            self.check(condition, "truth")
+        return given
+
+
+def _groups(source: Select | Folded | Derived) -> set[str]:
+    """The attributes whose values the rows of a statement are told apart by."""
+    if isinstance(source, Select):
+        return {group.name for group in source.groups}
+    if isinstance(source, Derived):
+        return _groups(source.source)
+    return _groups(source.source) & {name for column in source.by if (name := attribute_of(source.source, column))}
 
 
 def _needed(sources: Iterable[Select | Folded | Derived], domain: Domain) -> tuple[Select, ...]:

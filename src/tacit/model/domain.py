@@ -84,6 +84,11 @@ class Domain:
         return math.prod(self.shape_of(names))
 
     @cached_property
+    def clamps(self) -> bool:
+        """Whether values of some attribute are moved to the ends of its range."""
+        return any(attribute.clamp for attribute in self._attributes.values())
+
+    @cached_property
     def slots(self) -> list[Slot]:
         """Each attribute's slot. Codes 0..size+1 fit, two of them reserved, and no two attributes share a bit."""
         found: list[Slot] = []
@@ -131,8 +136,9 @@ class Domain:
         found = self._folded.get(str(name).lower())  # the declared string itself, never the caller's object
         if found is None:
             near = difflib.get_close_matches(str(name).lower(), list(self._folded), n=1)
-            hint = f"did you mean {self._folded[near[0]]!r}?" if near else f"the columns are {', '.join(self.names)}."
-            raise InvalidQuery(f"unknown column {name!r}{where()}; {hint}")
+            meant = self._folded[near[0]] if near else None
+            hint = f"the columns are {', '.join(self.names)}." if meant is None else f"did you mean {meant!r}?"
+            raise InvalidQuery(f"unknown column {name!r}{where()}; {hint}", meant)
         return found
 
     def project(self, names: Iterable[str]) -> Domain:

@@ -14,6 +14,7 @@ from tacit.model.domain import Domain
 
 Counts = NDArray[np.int64]
 Progress = Callable[[float], None]
+Run = Callable[[Sequence[str]], Sequence[Sequence[Counts]]]  # the columns of each statement's result
 # Of one attribute: its value, a function of a column; its code, a function of that value and of its place in a list;
 # and the list, which may be empty.
 Coded = tuple[exp.Expr, exp.Expr, Sequence[exp.Expr]]
@@ -24,6 +25,9 @@ class Loadable(Protocol):
 
     def names(self) -> tuple[str, exp.Table, exp.Expr]:
         """The engine's dialect, and what the table and the order of bytes are called in it."""
+
+    def version(self) -> str:
+        """Another one after the table was written to, as far as that is known without reading it."""
 
     def coded(self, domain: Domain, person: str | None) -> tuple[Sequence[Coded], tuple[str, bool] | None]:
         """How each attribute is coded, and the person's column, with whether it holds text rather than numbers."""
@@ -38,11 +42,14 @@ class Loadable(Protocol):
 class Countable(Protocol):
     """An encoded copy of a table in an engine: a row of codes for each row that counts."""
 
-    def write(self, kept: str, check: Callable[[Sequence[Counts]], None], progress: Progress | None = None) -> None:
+    def write(
+        self, kept: str, check: Callable[[Sequence[Counts], Run], None], progress: Progress | None = None
+    ) -> None:
         """Make it, of the rows that a statement selects, each as the words of its codes.
 
-        `check` is given how many rows have each code of each attribute, the two reserved ones last. The copy comes to
-        be only when that has returned: whatever happens before, there is none.
+        `check` is given how many rows have each code of each attribute, the two reserved ones last; and what runs its
+        own statements on the table that the copy was made of, in the very state of then where the engine has one. The
+        copy comes to be only when that has returned: whatever happens before, there is none.
         """
 
     def delete(self) -> None:
@@ -55,7 +62,7 @@ class Countable(Protocol):
         """The table of a group."""
 
     def prepare(self, wanted: Sequence[Group]) -> None:
-        """Count all of these in few scans: they will be asked for."""
+        """Count all of these in few scans: they will be asked for, in this order. What is too much is counted later."""
 
     def sums(self, key: bytes) -> tuple[Sequence[int], Counts]:
         """Numbers that are the same for the same rows in any order, and for other rows only by a rare chance.
@@ -64,4 +71,7 @@ class Countable(Protocol):
         """
 
     def check(self) -> None:
-        """Refuse whatever was put in its place since it was opened."""
+        """Refuse whatever was put in its place, or written to it, since it was opened."""
+
+    def distrust(self) -> None:
+        """Let `check` refuse from now on: what it counts is not what was opened."""

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
-from tacit.model.facts import Bar, Receipt
+from tacit.model.facts import Bar, Receipt, about_of
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Question, from_dict, to_dict
 from tacit.model.workload import key as key_of
-from tacit.store.chain import Line, Override, canonical, digest
+from tacit.store.chain import Line, Override, Sealed, canonical, digest
 
 _MOST = 2**63  # whole numbers are of 64 bits
 MOST_BESIDE = 1000  # measurements of one question that are kept beside each other
@@ -98,7 +98,7 @@ class FreeAnswer:
             if not isinstance(bar.confidence, float) or not 0 < bar.confidence < 1:
                 raise InvalidQuery("the confidence of a bar is above 0 and below 1.")
         # A lone surrogate would come back as another text.
-        for words in (self.note, *(bar.about for bar in self.bars)):
+        for words in (self.note, *(bar.about.words for bar in self.bars)):
             if type(words) is not str or any("\ud800" <= character <= "\udfff" for character in words):
                 raise InvalidQuery("what is told has a note in words, and so has each bar.")
 
@@ -199,7 +199,7 @@ class Dropped:
     answered_by: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Measured:
     """Noisy answers as the curator released them: integers on a grid of `unit` steps to a count. Public."""
 
@@ -213,7 +213,7 @@ class Measured:
     start: Start | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """A free answer as it was told: a value and bars in grid steps, worked out from what was public then."""
 
@@ -246,7 +246,7 @@ def encode(entry: Entry) -> tuple[str, str]:
             form |= {} if start is None else {"start": [start.left, *start.beside]}
             return "measured", canonical(form)
         case FreeAnswer(question, value, note, bars):
-            said = [[bar.width, bar.about, bar.confidence] for bar in bars]
+            said = [[bar.width, bar.about.words, bar.confidence] for bar in bars]
             return "told", canonical({"question": to_dict(question), "told": value, "note": note, "bars": said})
         case Selection(index, among, question):
             asked = {} if question is None else {"question": to_dict(question)}
@@ -315,7 +315,7 @@ def decode(kind: str, body: str, asked: Query | Statistic | None = None) -> Entr
         return Closed(**form)
     if kind == "told":
         question = _single(form["question"]) if asked is None else asked
-        bars = tuple(Bar(width, about, confidence) for width, about, confidence in form["bars"])
+        bars = tuple(Bar(width, about_of(said), confidence) for width, said, confidence in form["bars"])
         return FreeAnswer(question, form["told"], form["note"], bars)
     if kind == "chosen":
         question_or_none = from_dict(form["question"]) if "question" in form else None
@@ -334,13 +334,30 @@ def released(line: Line, measure: Measure, asked: Query | Statistic | None = Non
     entry, receipt = decode(line.kind, line.body, asked), Receipt(line.seq, line.hash)
     key, cost = str(line.key), Loss(measure, line.atoms)
     if isinstance(entry, Measurement):
-        return Measured(key, entry.question, entry.values, entry.unit, entry.noise, cost, receipt, entry.start)
+        return Measured(
+            key=key,
+            question=entry.question,
+            values=entry.values,
+            unit=entry.unit,
+            noise=entry.noise,
+            cost=cost,
+            receipt=receipt,
+            start=entry.start,
+        )
     if isinstance(entry, FreeAnswer):
-        return Told(key, entry.question, entry.value, entry.note, entry.bars, cost, receipt)
+        return Told(
+            key=key,
+            question=entry.question,
+            value=entry.value,
+            note=entry.note,
+            bars=entry.bars,
+            free=cost,
+            receipt=receipt,
+        )
     return None
 
 
-def decisions(lines: Iterable[Line]) -> Iterator[tuple[Budget, int]]:
+def decisions(lines: Iterable[Sealed]) -> Iterator[tuple[Budget, int]]:
     """What each line that raises the budget raises it to, and the atoms that it adds."""
     for line in lines:
         entry = decode(line.kind, line.body)

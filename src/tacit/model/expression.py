@@ -23,7 +23,7 @@ from tacit.model.block import Labels
 from tacit.model.domain import Domain
 from tacit.model.factor import GRID, Factor
 from tacit.model.query import Query, plain_product
-from tacit.model.statistic import MAX_TEXT, Statistic, Unbound
+from tacit.model.statistic import MAX_ARGUMENT_TEXT, Statistic, Unbound
 from tacit.model.values import Listed, Value
 
 Comparison = Literal["<", "<=", ">", ">="]
@@ -287,8 +287,8 @@ def matching(
         for chosen in (left, right):
             listed: list[Any] = list(chosen) if isinstance(chosen, list | tuple | set | frozenset) else [chosen]
             marks.append(_marked(sides.size, [sides.find(side, value) for value in listed]))
-        if types.size**2 > MAX_TEXT:
-            raise InvalidQuery(f"rows are matched on an attribute of at most {math.isqrt(MAX_TEXT)} values.")
+        if types.size**2 > MAX_ARGUMENT_TEXT:
+            raise InvalidQuery(f"rows are matched on an attribute of at most {math.isqrt(MAX_ARGUMENT_TEXT)} values.")
         if compatible is None:
             pairs = [(i, i) for i in range(types.bins)]
         else:

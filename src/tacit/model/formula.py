@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
+from tacit.model.edges import edges_of
 from tacit.model.factor import GRID, MAX_TABLE
 from tacit.model.facts import joined
 from tacit.model.possible import possible
@@ -204,7 +205,7 @@ def middles_of(attribute: Attribute) -> tuple[Floats, float, float]:
 def bounds_of(attribute: Attribute) -> tuple[Floats, Floats, Floats]:
     """The least value of each bin of an ordered attribute, its middle, and its largest value, or where it ends."""
     assert not isinstance(attribute.values, Listed)
-    edges = np.array([attribute.edge(i) for i in range(attribute.bins + 1)], dtype=np.float64)
+    edges = edges_of(attribute)
     lows, highs = edges[:-1], edges[1:] - attribute.values.whole
     return lows, (lows + highs) / 2, highs
 

@@ -30,9 +30,9 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Question, check, key
 from tacit.store.chain import Line, digest
 
-MAX_DATABASES = 2**20  # behind one lens
-MOST = 2.0**40  # counts: with GRID steps each, sums of three such numbers stay within 64 bits
-FAR = 2.0**32  # counts: the longest reach for which the rounding of floats is allowed for
+MAX_LENS_DATABASES = 2**20  # behind one lens
+MOST_COUNTED = 2.0**40  # counts: with GRID steps each, sums of three such numbers stay within 64 bits
+_FAR = 2.0**32  # counts: the longest reach for which the rounding of floats is allowed for
 _SHRINK = 1 - 2.0**-12  # see `look`
 
 
@@ -66,10 +66,10 @@ class Disagreement:
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64)
-        if values.ndim != 1 or not 1 <= values.size <= MAX_DATABASES or not (np.abs(values) < MOST).all():
-            raise InvalidQuery(f"1 to {MAX_DATABASES:,} databases each answer with a count.")
-        if type(self.reach) not in (int, float) or not 1 <= self.reach < FAR:
-            raise InvalidQuery(f"the reach of a lens is a count from 1 to {FAR:,.0f}, not {self.reach!r}.")
+        if values.ndim != 1 or not 1 <= values.size <= MAX_LENS_DATABASES or not (np.abs(values) < MOST_COUNTED).all():
+            raise InvalidQuery(f"1 to {MAX_LENS_DATABASES:,} databases each answer with a count.")
+        if type(self.reach) not in (int, float) or not 1 <= self.reach < _FAR:
+            raise InvalidQuery(f"the reach of a lens is a count from 1 to {_FAR:,.0f}, not {self.reach!r}.")
         object.__setattr__(self, "steps", frozen(np.rint(values * GRID), np.int64))
 
     @property
@@ -83,7 +83,7 @@ Lens = Distance | Disagreement
 
 def count(value: float, what: str) -> float:
     """A number that can stand in a comparison without meeting the limits of 64 bits, or a refusal."""
-    if type(value) not in (int, float) or not abs(value) < MOST:  # false for NaN
+    if type(value) not in (int, float) or not abs(value) < MOST_COUNTED:  # false for NaN
         raise InvalidQuery(f"{what} is a count, not {value!r}.")
     return float(value)
 
@@ -134,7 +134,7 @@ class Declared(NamedTuple):
         for question in questions:
             self.check_question(question)
             if isinstance(question, Certificate | Certificates) and not question.exact(self.rows):
-                raise InvalidQuery("a certificate is made of a list, for fewer than 2^31 rows (2^21 of sums).")
+                raise InvalidQuery("a certificate is made of a list, for fewer than 2^42 rows.")
             if isinstance(question, Residuals) and not question.exact(self.domain, self.rows):
                 raise InvalidQuery("the rows times a residual's weight and cells are beyond 2^62; choose less weight.")
 
@@ -245,6 +245,6 @@ def _guess(declared: Declared, guess: ArrayLike, candidate: Candidate) -> NDArra
     if values.shape != (size,) or not np.isfinite(values).all():
         raise InvalidQuery(f"a guess has {size:,} finite counts.")
     values = np.clip(values, 0, declared.rows)
-    if declared.rows + values.sum() >= MOST:
+    if declared.rows + values.sum() >= MOST_COUNTED:
         raise InvalidQuery("the guesses of a table's cells add up to far more than there are rows.")
     return np.rint(values * GRID).astype(np.int64)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 
 from tacit.errors import InvalidQuery
-from tacit.model.aggregate import EVERYONE, Aggregate, Count
+from tacit.model.aggregate import EVERYONE, Aggregate, Count, Fraction, check_domain, check_rows, check_texts
 from tacit.model.bands import Bands
-from tacit.model.calculation import Kind, kinds_of
-from tacit.model.curve import Quantile
+from tacit.model.calculation import ValueKind, kinds_of
+from tacit.model.curve import Cdf, Histogram, Quantile, Range
 from tacit.model.description import describe
 from tacit.model.domain import Domain
+from tacit.model.formula import Formula
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 
@@ -21,14 +22,16 @@ from tacit.model.workload import Marginal, marginal
 class Crosstab:
     """The counts of all combinations of some attributes' values, among the rows of a condition."""
 
-    domain: InitVar[Domain]
+    domain: Domain = field(compare=False, repr=False)
     names: tuple[str, ...]
     where: Query = EVERYONE
     table: Marginal = field(init=False, compare=False, repr=False)
 
-    def __post_init__(self, domain: Domain) -> None:
-        object.__setattr__(self, "names", tuple(domain.resolve(name) for name in self.names))
-        object.__setattr__(self, "table", marginal(domain, *self.names, where=self.where))
+    def __post_init__(self) -> None:
+        check_rows(self.where, self.domain)
+        check_texts(self.names, "the attributes of a table")
+        object.__setattr__(self, "names", tuple(self.domain.resolve(name) for name in self.names))
+        object.__setattr__(self, "table", marginal(self.domain, *self.names, where=self.where))
 
     def words(self, domain: Domain) -> str:
         return describe(self.table, domain)
@@ -41,6 +44,11 @@ class GroupBy:
     name: str
     title: str
     bands: Bands | None = None
+
+    def __post_init__(self) -> None:
+        texts = isinstance(self.name, str) and isinstance(self.title, str)
+        if not texts or not isinstance(self.bands, Bands | None):
+            raise InvalidQuery("rows are grouped by an attribute's name, with a title, and bands where there are any.")
 
     @property
     def said(self) -> str:
@@ -57,6 +65,10 @@ class GroupBy:
             return [range(i, i + 1) for i in range(domain[self.name].size)]
         return self.bands.parts
 
+    def number(self, domain: Domain) -> int:
+        """How many groups there are."""
+        return domain[self.name].size if self.bands is None else len(self.bands.parts)
+
     def labels(self, domain: Domain) -> tuple[str, ...]:
         attribute = domain[self.name]
         return tuple(map(attribute.label, range(attribute.size))) if self.bands is None else self.bands.labels
@@ -70,19 +82,29 @@ class Column:
     title: str
     named: bool = False  # the title was given with AS
 
+    def __post_init__(self) -> None:
+        # An aggregate is whatever has a formula: no other list of them is kept.
+        if not isinstance(self.value, Quantile) and not isinstance(getattr(self.value, "formula", None), Formula):
+            raise InvalidQuery(f"a column is an aggregate or a quantile, not {type(self.value).__name__}.")
+        if not isinstance(self.title, str) or not isinstance(self.named, bool):
+            raise InvalidQuery("a column has a title, and was named or not.")
+
 
 @dataclass(frozen=True)
 class Select:
     """Values for each group, or for all rows. With no columns it lists the declared values."""
 
-    domain: InitVar[Domain]
+    domain: Domain = field(compare=False, repr=False)
     columns: tuple[Column, ...]
     groups: tuple[GroupBy, ...] = ()
     notes: tuple[str, ...] = ()
     crosstab: Crosstab | None = field(init=False, compare=False, repr=False)  # what it is, if it is only a table
-    text: str = field(default="", init=False, compare=False, repr=False)  # of the statement, where it was read from one
+    # Of the statement, where it was read from one.
+    text: str = field(default="", kw_only=True, compare=False, repr=False)
 
-    def __post_init__(self, domain: Domain) -> None:
+    def __post_init__(self) -> None:
+        domain = self.domain
+        self._check_parts(domain)
         alone = len(self.columns) == 1 and not self.groups
         for column in self.columns:
             if isinstance(column.value, Quantile):
@@ -96,6 +118,23 @@ class Select:
                 raise InvalidQuery(column.value.formula.constant)
         object.__setattr__(self, "crosstab", self._crosstab(domain) if self.groups else None)
 
+    def _check_parts(self, domain: Domain) -> None:
+        check_domain(domain)
+        check_texts((*self.notes, self.text), "the notes and the text of a statement")
+        if not isinstance(self.columns, tuple) or not isinstance(self.groups, tuple):
+            raise InvalidQuery("the columns and the groups of a statement are tuples.")
+        for column in self.columns:
+            if not isinstance(column, Column):
+                raise InvalidQuery(f"a statement's columns are made with Column, not {type(column).__name__}.")
+            check_made_for(column.value, domain)
+        for group in self.groups:
+            if not isinstance(group, GroupBy):
+                raise InvalidQuery(f"a statement's groups are made with GroupBy, not {type(group).__name__}.")
+            if group.name not in domain:
+                raise InvalidQuery(f"rows are grouped by one of {', '.join(domain)}, not by {group.name!r}.")
+            if group.bands is not None:
+                group.bands.check(domain[group.name].size)
+
     def _crosstab(self, domain: Domain) -> Crosstab | None:
         plain = len(self.columns) == 1 and isinstance(self.columns[0].value, Count) and not self.columns[0].named
         # A title that was given is kept, which a table has no place for.
@@ -105,7 +144,7 @@ class Select:
         return Crosstab(domain, tuple(group.name for group in self.groups), self.columns[0].value.where)
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[ValueKind]:
         """What each column of its rows is: labels, then numbers."""
         return kinds_of(len(self.groups), len(self.columns))
 
@@ -123,7 +162,7 @@ class Select:
 
     def most_rows(self, domain: Domain) -> int:
         """How many rows it has: one for each group."""
-        return math.prod(len(group.parts(domain)) for group in self.groups)
+        return math.prod(group.number(domain) for group in self.groups)
 
     def needed(self, domain: Domain) -> tuple[Select, ...]:
         """What is released for it."""
@@ -150,3 +189,20 @@ class Select:
         else:
             text = "; ".join(column.value.words(domain) for column in self.columns) + (f", by {by}" if by else "")
         return text
+
+
+def check_made_for(ask: Aggregate | Crosstab | Quantile | Cdf | Histogram | Range | Select, domain: Domain) -> None:
+    """Refuse what is no question, or one that was made for another domain."""
+    match ask:
+        case Count():
+            if not ask.query.fits(domain):
+                check_rows(ask.query, domain)
+        case Fraction():
+            check_rows(ask.where, domain)
+            check_rows(ask.given, domain)
+        case _:  # all others are made from their domain, and keep it
+            made_for = getattr(ask, "domain", None)
+            if not isinstance(made_for, Domain):
+                raise InvalidQuery(f"a question is one of tacit.model.ask, not {type(ask).__name__}.")
+            if made_for != domain:
+                raise InvalidQuery(f"the question was made for another domain than that of {', '.join(domain)}.")

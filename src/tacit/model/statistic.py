@@ -21,9 +21,9 @@ from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.statistic_library import LIBRARY, Argument, Arguments, Definition
 
-MAX_CELLS = 2**22  # of the table that a statistic is a function of
+MAX_STATISTIC_CELLS = 2**22  # of the table that a statistic is a function of
 MAX_ARGUMENTS = 2**12
-MAX_TEXT = 2**16  # characters of all texts among them
+MAX_ARGUMENT_TEXT = 2**16  # characters of all texts among them
 _registry: dict[str, Definition] = dict(LIBRARY)
 
 
@@ -84,14 +84,14 @@ class Statistic:
         if not self.scope or len(set(self.scope)) < len(self.scope) or not all(name in domain for name in self.scope):
             raise InvalidQuery(f"a statistic names each of its attributes once, out of {', '.join(domain)}.")
         cells = domain.size_of(self.scope)
-        if cells > MAX_CELLS:
+        if cells > MAX_STATISTIC_CELLS:
             raise InvalidQuery(
-                f"a statistic is of at most {MAX_CELLS:,} cells; {', '.join(self.scope)} have {cells:,}."
+                f"a statistic is of at most {MAX_STATISTIC_CELLS:,} cells; {', '.join(self.scope)} have {cells:,}."
             )
         text = sum(len(argument) for argument in self.arguments if isinstance(argument, str))
-        if len(self.arguments) > MAX_ARGUMENTS or text > MAX_TEXT:
+        if len(self.arguments) > MAX_ARGUMENTS or text > MAX_ARGUMENT_TEXT:
             raise InvalidQuery(
-                f"a statistic has at most {MAX_ARGUMENTS:,} arguments of {MAX_TEXT:,} characters in all."
+                f"a statistic has at most {MAX_ARGUMENTS:,} arguments of {MAX_ARGUMENT_TEXT:,} characters in all."
             )
         found.check(domain, self.scope, self.arguments)
 

@@ -26,13 +26,13 @@ _STEPS = 64  # of a walk from neighbour to neighbour
 _SIZES = (3, 7, 20, 60, 100, 1_000, 10**6, 10**9, 2**41)
 _ENTRIES = 2**26  # counts that the walks have in all, about
 
-Function = Callable[..., NDArray[np.int64]]
+TableFunction = Callable[..., NDArray[np.int64]]
 owned: dict[str, list[Statistic]] = {}  # by name: one question for each list of arguments that was registered
 
 
 def statistic(
     name: str, domain: Domain, *scope: str, unit: int = 1, arguments: Sequence[Arguments] = ((),)
-) -> Callable[[Function], Callable[..., Statistic]]:
+) -> Callable[[TableFunction], Callable[..., Statistic]]:
     """Register a function of the table over some attributes, under a name: a decorator, for the owner of the data.
 
     The function gets int64[N, *sizes of the attributes], read-only, one database for each entry of the first axis, and
@@ -81,7 +81,7 @@ def statistic(
     def words(domain: Domain, scope: tuple[str, ...], given: Arguments) -> str:
         return plain_words(name, scope, given)
 
-    def decorate(function: Function) -> Callable[..., Statistic]:
+    def decorate(function: TableFunction) -> Callable[..., Statistic]:
         new = Definition(unit, function, check, words)
         for given in allowed:
             if problem := refute(new, onto.shape, given):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tacit.model.budget import Budget, Loss, percent_of
+from tacit.model.budget import Budget, Loss, percent_of, percent_words
 from tacit.model.facts import Receipt
 
 
@@ -136,7 +136,7 @@ class History(list[Past]):
     def _repr_html_(self) -> str:
         from tacit.show.pages import notebook
 
-        rows = [[str(one.receipt.entry), one.question, f"{one.percent:.3g} %"] for one in self]
+        rows = [[str(one.receipt.entry), one.question, percent_words(one.percent)] for one in self]
         return notebook(head=["entry", "bought", "of the budget"], rows=rows, notes=[])
 
 
@@ -209,15 +209,19 @@ class DryRun:
         """The cost, in per cent of the budget."""
         return None if self.total is None else 100 * self.cost_at_most.atoms / self.total.atoms
 
-    def __str__(self) -> str:
+    @property
+    def price(self) -> str:
+        """The cost in words."""
         if not self.cost_at_most.atoms:
-            return f"free{', and known' * self.known}: {self.why}"
+            return f"free{', and known' * self.known}"
         whole = self.total
         most = str(self.cost_at_most) if whole is None else f"{percent_of(self.cost_at_most, whole)} of the budget"
-        return f"at most {most}: {self.why}"
+        return f"at most {most}"
+
+    def __str__(self) -> str:
+        return f"{self.price}: {self.why}"
 
     def _repr_html_(self) -> str:
         from tacit.show.pages import notebook
 
-        price, _, why = str(self).partition(": ")
-        return notebook(question="what it would cost", value=price, bar="", small=why)
+        return notebook(question="what it would cost", value=self.price, bar="", small=self.why)

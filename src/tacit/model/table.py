@@ -35,8 +35,8 @@ from tacit.show.frames import Frame, FrameColumn
 if TYPE_CHECKING:
     from tacit.show.chart import Chart
 
-SHOWN = 200  # rows of a table, as text
-MOST_BARS = 4  # columns whose widest bars stand below a table
+_SHOWN = 200  # rows of a table, as text
+MOST_WIDEST = 4  # columns whose widest bars stand below a table
 MOST_SHOWN = 100  # steps of a curve, in a notebook's table
 _LEAST_FIRST: tuple[Says, ...] = ("nothing", "rough", "sharp")
 
@@ -131,7 +131,7 @@ class Table(Answered):
 
     def _shown(self) -> list[tuple[tuple[str, ...], str]]:
         """The first combinations, with their values in words, and with their bars where these differ."""
-        some = zip(islice(self.rows(), SHOWN), self.errors.flat, strict=False)
+        some = zip(islice(self.rows(), _SHOWN), self.errors.flat, strict=False)
         plain = self.own is None
         return [(labels, number(v) + ("" if plain or np.isinf(e) else f" ± {number(e)}")) for (labels, v), e in some]
 
@@ -242,7 +242,7 @@ class Listing(Answered):
         too many columns for a line.
         """
         columns = [i for i, bare in enumerate(self._bare) if not bare]
-        if self.error is None or len(columns) > MOST_BARS:
+        if self.error is None or len(columns) > MOST_WIDEST:
             return []
         bars = [max((row.errors[i] or 0.0 for row in self.listed), default=0.0) for i in columns]
         return [(self.titles[i] if len(columns) > 1 else "", bar) for i, bar in zip(columns, bars, strict=True)]
@@ -267,11 +267,18 @@ class Listing(Answered):
         notes = [*left_out(len(self.listed)), self.caption]
         return {"head": [*self.names, *self.titles], "rows": self.cells(), "notes": notes}
 
-    def cells(self, most: int = SHOWN) -> list[list[str]]:
+    def cells(self, most: int = _SHOWN) -> list[list[str]]:
         """The first rows as text, each value with its bar, and with a word where it says nothing."""
         return [
-            [*row.labels, *map(_with_bar, row.values, row.errors, self.words(row), self._bare)]
+            [*row.labels, *map(_with_bar, row.values, row.errors, self.grey(row), self._bare)]
             for row in self.listed[:most]
+        ]
+
+    def grey(self, row: Row) -> list[bool]:
+        """Which values of a row are shown with the word that they say nothing."""
+        return [
+            value == value and not bare and word == "nothing"
+            for value, bare, word in zip(row.values, self._bare, self.words(row), strict=True)
         ]
 
 
@@ -364,7 +371,7 @@ def aligned(lines: Sequence[Sequence[str]], labels: int) -> list[str]:
 
 def left_out(rows: int) -> list[str]:
     """What is said where rows are not shown; nothing where all are."""
-    return [f"… and {rows - SHOWN:,} more rows"] if rows > SHOWN else []
+    return [f"… and {rows - _SHOWN:,} more rows"] if rows > _SHOWN else []
 
 
 def _null(value: float) -> float | None:
@@ -377,10 +384,10 @@ def _surely_null(value: float, error: float | None) -> bool:
     return value != value and error == 0
 
 
-def _with_bar(value: float, error: float | None, word: Says, bare: bool) -> str:
+def _with_bar(value: float, error: float | None, grey: bool, bare: bool) -> str:
     if value != value:
         return "–"
     if bare:
         return number(value, 10)
     bar = "" if error is None else f" ± {number(error, 10)}"
-    return f"{number(value, 10)}{bar}{' (says nothing)' if word == 'nothing' else ''}"
+    return f"{number(value, 10)}{bar}{' (says nothing)' if grey else ''}"

@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import takewhile
 from typing import Any, NamedTuple, Protocol
 
-from msgspec import Struct
 from msgspec.json import Decoder
 
+from tacit.model.body import ScopedAnswer
 from tacit.model.budget import Loss, Measure
 from tacit.model.description import describe
-from tacit.model.entry import Discovered, Found, GateTerms, Intent, Measured, Selection, Shut, Told, decode, released
+from tacit.model.entry import (
+    Comparison,
+    Discovered,
+    Entry,
+    Found,
+    FreeAnswer,
+    GateTerms,
+    Intent,
+    Measured,
+    Measurement,
+    Selection,
+    Shut,
+    Told,
+    decode,
+    released,
+)
 from tacit.model.facts import Receipt
 from tacit.model.workload import Question
 from tacit.store.chain import Line, Mark
+
+# The lines that somebody got something from.
+_RELEASES = ("measured", "told", "chosen", "compared", "shut", "found", "discovered")
 
 
 class Lines(Protocol):
@@ -56,7 +75,7 @@ class Account:
     def since(self, after: int = 0, most: int = 500) -> Iterator[Purchased]:
         """Everything that was charged and settled since entry `after`, in order; read `most` at a time."""
         for line in self._lines.since(after, most)[1]:
-            if line.atoms and line.kind != "dropped":
+            if _is_paid(line):
                 yield self._purchased(line)
 
     def open_gates(self) -> Iterator[Purchased]:
@@ -73,10 +92,23 @@ class Account:
         while found < most and (lines := self._lines.newest(before, most - found, told=told)):
             before = lines[-1].seq
             for line in lines:
-                if line.kind == "told" or (line.atoms and line.kind != "dropped"):
+                if line.kind == "told" or _is_paid(line):
                     found += 1
-                    answer = released(line, self._measure)
-                    yield self._purchased(line, answer), answer
+                    yield self.recalled(line)
+
+    def records(self, after: int, until: int) -> Iterator[tuple[str, Line]]:
+        """What was bought or told after one entry, up to another, in order: kinds as in `charges`, and lines.
+
+        No question is made: `recalled` makes that of a line.
+        """
+        for line in takewhile(lambda line: line.seq <= until, self._lines.lines(after, _RELEASES)):
+            if _is_paid(line) or line.kind in ("measured", "told"):
+                yield (_peek(line.body).question.kind if line.kind == "measured" else line.kind), line
+
+    def recalled(self, line: Line) -> tuple[Purchased, Measured | Told | None]:
+        """What a line says, with the answer if it has one."""
+        answer = released(line, self._measure)
+        return self._purchased(line, answer), answer
 
     def charges(self, after: int) -> Iterator[tuple[str, int, int]]:
         """What was charged and settled since entry `after`, without making the questions: kind, atoms and entry.
@@ -84,23 +116,13 @@ class Account:
         The kind is that of the question where something was measured, and else of the line.
         """
         for line in self._lines.since(after)[1]:
-            if line.atoms and line.kind != "dropped":
+            if _is_paid(line):
                 kind = _peek(line.body).question.kind if line.kind == "measured" else line.kind
                 yield kind, line.atoms, line.seq
 
     def _purchased(self, line: Line, answer: Measured | Told | None = None) -> Purchased:
         entry = decode(line.kind, line.body) if answer is None else answer  # wide questions are not made twice
-        kind, about = line.kind, getattr(entry, "question", None)
-        match entry:
-            case Found(name):
-                kind, about = "discovered", f"the values of {name}"
-            case Discovered(domain, measured=measured):
-                about = describe(measured.question, domain)
-            case Selection():
-                kind = "choice"
-            case Shut():
-                kind = "gate"
-        return Purchased(kind, about, Loss(self._measure, line.atoms), Receipt(line.seq, line.hash))
+        return Purchased(*_said(entry, line.kind), Loss(self._measure, line.atoms), Receipt(line.seq, line.hash))
 
     def paid_since(self, after: int) -> list[tuple[str | None, int]]:
         """What was spent since entry `after`, in order: the key of what was bought for it, and atoms.
@@ -121,25 +143,34 @@ class Account:
         return [*found, *((None, atoms) for atoms in open_ones.values())]
 
 
+def _is_paid(line: Line) -> bool:
+    """Whether somebody got something for the price of a line. What was dropped, nobody saw."""
+    return line.atoms > 0 and line.kind != "dropped"
+
+
+def _said(entry: Entry | Measured | Told, kind: str) -> tuple[str, Question | str | None]:
+    """What an entry of a kind is called as a purchase, and the question that it is about, if there is one."""
+    match entry:
+        case Measurement() | Measured() | FreeAnswer() | Told() | Comparison():
+            return kind, entry.question
+        case Selection(question=question):
+            return "choice", question
+        case Found(name):
+            return "discovered", f"the values of {name}"
+        case Discovered(domain, measured=measured):
+            return kind, describe(measured.question, domain)
+        case Shut():
+            return "gate", None
+        case _:
+            return kind, None
+
+
 def owner_of(intent: Intent) -> str | None:
     """Whose gate an intent opens, if it does."""
     return intent.purpose.owner if isinstance(intent.purpose, GateTerms) else None
 
 
-class _StoredFactor(Struct):
-    scope: list[str]
-
-
-class _StoredQuestion(Struct):
-    kind: str
-    factors: list[_StoredFactor] = []
-
-
-class _Measured(Struct):
-    question: _StoredQuestion
-
-
-_peek = Decoder(_Measured).decode
+_peek = Decoder(ScopedAnswer).decode
 
 
 def scope_of_single(body: str) -> frozenset[str] | None:

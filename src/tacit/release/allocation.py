@@ -24,15 +24,15 @@ from numpy.typing import NDArray
 from tacit.model.budget import Measure
 from tacit.model.domain import Domain
 from tacit.model.residuals import MAX_ENTRY, MAX_TOTAL, Residuals
-from tacit.release.hypothesis.cell_weights import MAX_CELLS
+from tacit.release.hypothesis.cell_weights import MAX_LISTED_CELLS
 from tacit.release.hypothesis.prior import Awaited, awaited
 
 # The energy of an interaction (the sum of its squared shares of the rows, over its reach), by its number of attributes:
 # the median, and the deviation of its logarithm. Of Adult, bank, diamonds and three others; docs/do/planning.md.
 STRENGTHS = {1: (1e-1, 0.7), 2: (1.5e-3, 2.0), 3: (3e-5, 1.5)}
 ATTRIBUTES = 3  # of an expected question, at most: one, two and three equally often
-MAX_TABLE = 2**18  # cells of a table that may be bought
-MAX_LISTED = 2**24  # cells of a domain, all of which a fit of triples goes through often
+MAX_BOUGHT_CELLS = 2**18  # cells of a table that may be bought
+MAX_TRIPLED_CELLS = 2**24  # cells of a domain, all of which a fit of triples goes through often
 MAX_TRIPLES = 700
 MAX_MIXED = 2**15  # cells of a table of three attributes that a mixture of products is fitted to
 _GRID = np.linspace(-3, 3, 13)  # deviations at which a strength is looked at
@@ -55,7 +55,7 @@ def allocation(domain: Domain, rows: int) -> Allocation:
     sizes = {name: domain[name].size for name in names}
     scopes = [
         tuple(sorted(scope))
-        for size, most in ((1, MAX_TABLE), (2, MAX_TABLE), (3, _largest_triple(domain.size, len(names))))
+        for size, most in ((1, MAX_BOUGHT_CELLS), (2, MAX_BOUGHT_CELLS), (3, _largest_triple(domain.size, len(names))))
         for scope in combinations(names, size)
         if math.prod(sizes[name] for name in scope) <= most
     ]
@@ -64,9 +64,9 @@ def allocation(domain: Domain, rows: int) -> Allocation:
 
 def _largest_triple(cells: int, attributes: int) -> int:
     """How many cells a table of three attributes may have: none where triples are too many, or too slow to fit."""
-    if math.comb(attributes, 3) > MAX_TRIPLES or MAX_LISTED < cells <= MAX_CELLS:
+    if math.comb(attributes, 3) > MAX_TRIPLES or MAX_TRIPLED_CELLS < cells <= MAX_LISTED_CELLS:
         return 0
-    return MAX_TABLE if cells <= MAX_LISTED else MAX_MIXED
+    return MAX_BOUGHT_CELLS if cells <= MAX_TRIPLED_CELLS else MAX_MIXED
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +240,7 @@ class Allocation:
         orders = np.array([len(scope) for scope in self._kinds])
         apart = (1 / self.rows + 1 / prior_rows) * self._of_energy[:, None]
         mixed = weight**2 * apart + (1 - weight) ** 2 * self._variances
-        known = (orders <= 2) | (math.prod(self.sizes.values()) <= MAX_CELLS)
+        known = (orders <= 2) | (math.prod(self.sizes.values()) <= MAX_LISTED_CELLS)
         return np.where((orders == 1)[:, None], apart, np.where(known[:, None], mixed, self._variances))
 
     @cached_property

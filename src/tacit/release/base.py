@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tacit.model.budget import Loss
-from tacit.model.certificate import Certificate, Certificates, Conjunctions
+from tacit.model.certificate import MOST_STEPS, Certificate, Certificates, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.factor import GRID, Factor
@@ -28,7 +28,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.status import Expected
 from tacit.release.classes import (
     MEANS,
-    MOST_CELLS,
+    MOST_QUESTION_CELLS,
     MOST_RUNS,
     MOST_SCOPES,
     MOST_SUMMED,
@@ -60,9 +60,10 @@ if TYPE_CHECKING:
 SAMPLE, BOXES = "conjunctions of runs", "boxes"  # lists, by name, beside those of sums
 EARLIER = "conjunctions"  # what earlier versions have certified in place of the first: their ranges are one run each
 SHARES = {SAMPLE: 0.82, BOXES: 0.18}  # of what a certificate costs; means and sums share the figure of conjunctions
-MOST_ROWS = 2**31 - 1  # of a table that can be certified: sums stay exact
+_MOST_ROWS = MOST_STEPS // GRID - 1  # of error that are not counted
 MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
-MOST_TRIED = 6  # conditions of a long conjunction of which some are taken together: those that the fewest rows meet
+# Conditions of a long conjunction of which some are taken together: those that the fewest rows meet.
+MOST_TRIED_SIDES = 6
 # Times the error to expect of sums: so the figure is seldom theirs, and counts have the narrower bars. What is summed
 # apart from means is often one attribute, whose errors hang together: what a second fit says of them is less to go by.
 _ROOM_FOR = {MEANS: 1.2, SUMS: 1.6}
@@ -116,7 +117,7 @@ class Base:
         prospect: Prospect | None = None,
     ) -> None:
         self._domain, self._rows, self._confidence = public.domain, public.rows, confidence
-        self._free = Loss(public.total.measure, 0)
+        self._free = Loss.nothing(public.total.measure)
         self.hypothesis, self.prospect = hypothesis, prospect
         self.certificates = tuple({one.measured.receipt.entry: one.measured for one in certificates.values()}.values())
         self.receipt = certificates[SAMPLE].measured.receipt
@@ -196,7 +197,7 @@ class Base:
         known = [side for side in sides if side is not None and side.boxes <= MOST_MIXED]
         if not self.share.certificate.attributes < len(known) == len(sides) or query.core.key in self._earlier:
             return None
-        fewest = sorted(known, key=lambda side: (self._most_of((side,)), side.name))[:MOST_TRIED]
+        fewest = sorted(known, key=lambda side: (self._most_of((side,)), side.name))[:MOST_TRIED_SIDES]
         ends = [self._most_of(some) for some in combinations(fewest, min(len(fewest), self._largest_box))]
         end = min([self._rows, *ends])
         value = min(round(self.hypothesis.answer(query.core) * self._rows), end)
@@ -243,7 +244,7 @@ class Base:
 
     def _table(self, scope: tuple[str, ...]) -> Sums | None:
         """The certified table of these attributes; None where it has too many cells to be one."""
-        if self._domain.size_of(scope) > MOST_CELLS:
+        if self._domain.size_of(scope) > MOST_QUESTION_CELLS:
             return None
         return Sums.of(guessed(self.hypothesis, self._rows, scope))
 
@@ -328,7 +329,7 @@ def _certified(measured: Measured) -> list[Certified]:
 
 def certifiable(public: Public, loss: Loss, confidence: float) -> bool:
     """Whether a start can be certified for so much: by what is public before it is bought."""
-    if public.rows > MOST_ROWS or min(one.atoms for one in _each(loss).values()) <= 0:
+    if min(one.atoms for one in _each(loss).values()) <= 0:
         return False
     listed = sampled(public.domain, attributes(public.domain))
     questions = sum(one.questions for one in listed)
@@ -383,7 +384,7 @@ def _wanted(
         if rank > questions:
             return None
         missed = Missed.of(lists, again, rows)
-        by_size = tuple((size, math.ceil(more * off)) for size, off in missed.steps(rows, miss.share))
+        by_size = tuple((size, min(_MOST_ROWS, math.ceil(more * off))) for size, off in missed.steps(rows, miss.share))
         return Certificate(start.name, kind, attributes, questions, (rank,), by_size, tuple(lists)), missed
 
     found = share(SAMPLE, most, sample(domain, hypothesis, rows, most))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Mean, Sum
 from tacit.model.attribute import Attribute
-from tacit.model.certificate import MOST_WEIGHTED_STEPS, Conjunctions
+from tacit.model.certificate import Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.factor import GRID
@@ -34,7 +34,7 @@ from tacit.release.warm_start import WarmStart, fit_all
 
 Hypothesis = Dense | Mixture
 Conditions = NDArray[np.uint8]
-Weights = NDArray[np.int64]
+WholeWeights = NDArray[np.int64]
 
 MEANS, SUMS = "means", "sums"  # lists of sums, by name: of the parts of means, and of others
 SAMPLED, SAMPLED_SUMS = 2**18, 2**16  # questions of the random lists
@@ -42,7 +42,7 @@ MOST_ATTRIBUTES = 4
 MOST_RUNS, TWICE = 2, 1 / 4  # runs that a listed condition on an ordered attribute has; questions that have such
 MOST_SUMMED = 3  # attributes of a sum, with the one that is summed
 MOST_SCOPES = 500  # of all sizes; where there are more, fewer attributes, or a public sample of three
-MOST_CELLS = 2**18  # of the table of a question's attributes
+MOST_QUESTION_CELLS = 2**18  # of the table of a question's attributes
 MOST_BOXES = 2**23
 FEW_VALUES = 4  # of an attribute without an order: all sets of them are boxes
 _SEED = 1
@@ -133,7 +133,7 @@ def boxed(domain: Domain, most: int) -> int:
             break
         of_size = list(combinations(names_of(domain), k))
         total += sum(math.prod(_sides(domain[name]) for name in scope) for scope in of_size)
-        if total > MOST_BOXES or any(domain.size_of(scope) > MOST_CELLS for scope in of_size):
+        if total > MOST_BOXES or any(domain.size_of(scope) > MOST_QUESTION_CELLS for scope in of_size):
             break
         if any(_sides(domain[name]) * domain[name].size > _MATRIX for name in names_of(domain)):
             break
@@ -147,7 +147,7 @@ def sums(domain: Domain, hypothesis: Hypothesis, rows: int, kind: str) -> list[C
     As many with one condition as with two, and each sum over all rows once.
     """
     found = list[Conjunctions]()
-    for scope, weights, questions, seed in summed(domain, rows, kind):
+    for scope, weights, questions, seed in summed(domain, kind):
         rng = np.random.Generator(np.random.PCG64([_SEED, 4, *seed]))
         conditions = tuple(_conditions(domain, scope[:-1], questions, rng))
         found.append(Conjunctions(scope, guessed(hypothesis, rows, scope), conditions, True, weights))
@@ -158,15 +158,15 @@ class Summed(NamedTuple):
     """Some of a public random list of sums: so many questions about these attributes, of which the last is weighed."""
 
     scope: tuple[str, ...]
-    weights: Weights
+    weights: WholeWeights
     questions: int
     seed: tuple[int, int, int]
 
 
-def summed(domain: Domain, rows: int, kind: str) -> list[Summed]:
-    """What a public random list of sums is made of. There is none where sums over all rows might not be exact."""
+def summed(domain: Domain, kind: str) -> list[Summed]:
+    """What a public random list of sums is made of."""
     weighed = [(name, weights) for name in names_of(domain) for weights in ramps(domain, name)[kind]]
-    if not weighed or rows * GRID >= MOST_WEIGHTED_STEPS:
+    if not weighed:
         return []
     found = list[Summed]()
     for k in range(MOST_SUMMED):
@@ -182,15 +182,15 @@ def summed(domain: Domain, rows: int, kind: str) -> list[Summed]:
 
 
 @lru_cache(maxsize=256)
-def ramps(domain: Domain, name: str) -> dict[str, tuple[Weights, ...]]:
+def ramps(domain: Domain, name: str) -> dict[str, tuple[WholeWeights, ...]]:
     """The weights by which an attribute's means are asked, and its sums where they are others, in grid steps.
 
     None where it has no numbers. The list of means has two weights, those of its parts: so where one in twenty of the
     list is beyond its bar, a part of at most one mean in ten is.
     """
-    found, known = dict[str, tuple[Weights, ...]](), set[bytes]()
+    found, known = dict[str, tuple[WholeWeights, ...]](), set[bytes]()
     for kind in (MEANS, SUMS):
-        some = dict[bytes, Weights]()
+        some = dict[bytes, WholeWeights]()
         with suppress(InvalidQuery):
             formula = Mean(domain, name).by_rest if kind == MEANS else Sum(domain, name).formula
             for part in formula.parts:
@@ -213,7 +213,7 @@ def _sets(names: Sequence[str], k: int) -> Iterator[tuple[str, ...]]:
 
 def _some(sets: Iterable[tuple[str, ...]], domain: Domain, seed: int) -> list[tuple[str, ...]]:
     """The sets whose table is small enough, or a public sample of `MOST_SCOPES` of them."""
-    small = list(dict.fromkeys(one for one in sets if domain.size_of(one) <= MOST_CELLS))
+    small = list(dict.fromkeys(one for one in sets if domain.size_of(one) <= MOST_QUESTION_CELLS))
     if len(small) <= MOST_SCOPES:
         return small
     rng = np.random.Generator(np.random.PCG64([_SEED, 3, seed]))
@@ -315,7 +315,7 @@ class Missed:
 
     @classmethod
     def of(cls, lists: Sequence[Conjunctions], again: Hypothesis, rows: int) -> Missed:
-        sizes, gaps = list[Weights](), list[Weights]()
+        sizes, gaps = list[WholeWeights](), list[WholeWeights]()
         for one in lists:
             sizes.append(one.sums(one.guess))
             gaps.append(np.abs(one.sums(guessed(again, rows, one.names)) - sizes[-1]))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.ask import Aggregate, GroupBy
 from tacit.model.bands import gathered
-from tacit.model.facts import EXACT, Facts, joined
+from tacit.model.facts import EXACT, Facts, joined, without
 from tacit.model.formula import Figure, Formula, Weighed
 from tacit.model.noise_law import quantile_of_sum
 from tacit.model.possible import possible
@@ -153,7 +153,7 @@ def _sharper(
     A width is said where everything else that the value is made of is exact, so that the question itself was bought. A
     plain count among others keeps its own words.
     """
-    notes, words = facts.note.split("; "), ask.words(setting.domain)
+    note, words = facts.note, ask.words(setting.domain)
     for need in needs:
         part = found[need]
         if not isinstance(need, Query) or not isinstance(part, Estimate) or part.sharper is None:
@@ -168,9 +168,9 @@ def _sharper(
             width = formula.put_together(parts, setting.rows).error if alone else None
         if width is None and part.sharper.said:
             continue
-        notes = [one for one in notes if one != part.sharper.said]
-        notes.append(part.sharper.note(words if width is not None else f"a part of {words}", width))
-    return replace(facts, note=joined(notes))
+        said = part.sharper.note(words if width is not None else f"a part of {words}", width)
+        note = joined((without(note, part.sharper.said), said))
+    return replace(facts, note=note)
 
 
 def _of_nobody(formula: Formula, rows: int) -> Figure:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.factor import Factor
 from tacit.release.classes import FEW_VALUES, ramps
@@ -41,6 +42,8 @@ class Side(NamedTuple):
         """`runs`: how many runs of values a listed condition has at most, where they have an order."""
         name, weights, unit = factor.scope[0], factor.weights.astype(np.int64), factor.unit
         attribute = domain[name]
+        if weights.size != attribute.size:
+            raise InvalidQuery(f"the question was made for another domain than that of {', '.join(domain)}.")
         steps = np.diff(weights, prepend=0, append=0)
         ends = tuple((place, -int(steps[place])) for place in np.flatnonzero(steps).tolist() if place)
         if attribute.ordered:

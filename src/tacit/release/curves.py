@@ -31,6 +31,7 @@ from tacit.release.evidence import (
     least_sure,
     once,
     release_of,
+    separate,
     sure,
 )
 from tacit.release.quotients import formula_of
@@ -61,11 +62,12 @@ def offer(ask: Ask, found: Found, setting: Setting) -> str:
 
 def _intervals(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) -> tuple[Interval, ...]:
     """The counts of neighbouring bins that an answer shows; none where they are too many to look up."""
-    if isinstance(ask, Histogram) and len(ask.cuts) <= MAX_SEPARATE:
+    if isinstance(ask, Histogram) and separate(len(ask.cuts) - 1, setting.domain[ask.name].size):
         return tuple(pairwise(ask.cuts))
-    bins = 0 if isinstance(ask, Range) else setting.domain[ask.name].bins
-    if isinstance(ask, Cdf) and bins <= MAX_SEPARATE:
-        return tuple((0, end + 1) for end in range(bins))
+    if isinstance(ask, Cdf):
+        attribute = setting.domain[ask.name]
+        if separate(attribute.bins, attribute.size):
+            return tuple((0, end + 1) for end in range(attribute.bins))
     return ()
 
 
@@ -102,8 +104,8 @@ def _at_once(needs: Sequence[Query], answers: Sequence[Answer], found: Found, se
 
     Bars that hold for many answers at once are one event for all of them; each other bar counts by itself.
     """
-    chosen = [next((bar for bar in a.bars if bar.about.endswith("at once")), *a.bars[:1]) for a in answers if a.bars]
-    together = {bar.about for bar in chosen if bar.about.endswith("at once")}
+    chosen = [next((bar for bar in a.bars if bar.about.at_once), *a.bars[:1]) for a in answers if a.bars]
+    together = {bar.about for bar in chosen if bar.about.at_once}
     alone = sum(bar.about not in (*together, EXACT) for bar in chosen)
     least = least_sure([answer.facts for answer in answers], setting)
     facts = facts_of(needs, found, sure(len(together) + alone, least), setting)

@@ -31,7 +31,7 @@ from tacit.trusted.sensitivity import noise_of, price_of
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
-LEAST = 1000  # parts of the budget: what is bought stays the question's answer, and less would spoil it for everybody
+_LEAST = 1000  # parts of the budget: what is bought stays the question's answer, and less would spoil it for everybody
 _ULPS = 8 * 2.0**-52  # of the range of a quotient
 _IS_FOR = (
     "within is for one count, one sum of values that are all positive or all negative, a fraction of all rows, and a "
@@ -122,7 +122,7 @@ class Dial:
         public, question = self._public, one.query.core
         domain, measure, people = public.domain, public.total.measure, public.rows_per_person
         wanted = least_loss(question, one.steps, self._confidence, domain, measure, people)
-        least = public.total.split(LEAST)
+        least = public.total.split(_LEAST)
         if least <= wanted or not least.atoms:
             return wanted
         return price_of(question, domain, noise_of(question, domain, least, people), measure, people)

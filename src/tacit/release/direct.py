@@ -63,13 +63,13 @@ class Direct:
         return TableEstimate(measured.values.reshape(shape), facts, measured.noise)
 
     def ahead(self) -> Loss:
-        return Loss(self._price.measure, 0)  # every question is bought by itself
+        return Loss.nothing(self._price.measure)  # every question is bought by itself
 
     def bought(self) -> bool:
         return False
 
     def begin(self) -> Loss:
-        return Loss(self._price.measure, 0)
+        return Loss.nothing(self._price.measure)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         raise InvalidQuery("nothing is published yet to make rows from: ask something first.")  # see `synthetic.draw`
@@ -85,7 +85,7 @@ class Direct:
 
     @property
     def checking(self) -> Loss:
-        return Loss(self._price.measure, 0)
+        return Loss.nothing(self._price.measure)
 
     def refuses(self) -> None:
         """Nothing but the end of the budget, which prices tell."""

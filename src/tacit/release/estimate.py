@@ -158,7 +158,7 @@ def of_stored(
 
 def repeated(facts: Facts) -> Facts:
     """The facts of the same answer given again."""
-    return replace(facts, source="repeat", cost=Loss(facts.cost.measure, 0))
+    return replace(facts, source="repeat", cost=Loss.nothing(facts.cost.measure))
 
 
 def for_each(cells: Sequence[Sequence[Bar]]) -> tuple[Bar, ...]:

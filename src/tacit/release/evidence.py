@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -19,7 +18,7 @@ from tacit.model.aggregate import RANGE_SHARE
 from tacit.model.answer import Answer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.facts import EXACT, FREE, NOISE, Bar, Facts, about, all_of, joined
+from tacit.model.facts import NOISE, About, Bar, Facts, about, joined
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import MAX_ANSWERS, Marginal
@@ -31,7 +30,7 @@ Floats = NDArray[np.float64]
 Interval = tuple[int, int]
 FEW = 3  # from this many questions on, one table is the better bargain where every question has fresh noise
 MAX_SEPARATE = 2_000  # questions that one value, or one column of values, is made of
-_ALL = re.compile(all_of(0).replace("0", "[0-9,]+"))
+_MOST_WEIGHTS = 2**25  # of all of these questions, where each is about the whole of a wide attribute
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,8 @@ class Released:
 
 
 Need = Query | Statistic | Marginal | RangesOf
-Part = Estimate | TableEstimate | Released
-Found = Mapping[Need, Part]
+AnswerPart = Estimate | TableEstimate | Released
+Found = Mapping[Need, AnswerPart]
 
 
 @dataclass(frozen=True)
@@ -86,6 +85,14 @@ class Setting:
     def public(self, note: str = "") -> Facts:
         """The facts of what follows from the declared domain and the number of rows."""
         return Facts("public", self.free, self.confidence, note=note)
+
+
+def separate(number: int, weights: int) -> bool:
+    """Whether so many counts, each with so many weights, may be looked up one by one.
+
+    Where they are more, an answer is read off a release alone, whatever was told before that.
+    """
+    return number <= MAX_SEPARATE and number * weights <= _MOST_WEIGHTS
 
 
 def answer_to(text: str, query: Query | Statistic, found: Found, rows: int) -> Answer:
@@ -123,7 +130,7 @@ def facts_of(needs: Sequence[Need], found: Found, confidence: float, setting: Se
 
 
 def with_widest(
-    facts: Facts, errors: Sequence[float | None], needs: Sequence[Need], found: Found, said: str = ""
+    facts: Facts, errors: Sequence[float | None], needs: Sequence[Need], found: Found, said: About | None = None
 ) -> Facts:
     """The facts with the widest bar of some values; with none where a value has none. `said` is what it is about."""
     sure = [math.inf if error is None else error for error in errors]
@@ -132,7 +139,7 @@ def with_widest(
     return facts.within(None if math.isinf(width) else width, said or about(shown, facts.confidence))
 
 
-def _shown(part: Part) -> tuple[Bar, ...]:
+def _shown(part: AnswerPart) -> tuple[Bar, ...]:
     """The bar that a part is shown with. A release of ranges has one for each of them, and all are about its noise."""
     return (Bar(math.inf, NOISE, part.facts.confidence),) if isinstance(part, Released) else part.facts.bars[:1]
 
@@ -142,7 +149,7 @@ def held_for_all(bars: Iterable[Bar]) -> float | None:
 
     None where there is none. A bar about a share of questions, or about one noise, holds for each answer by itself.
     """
-    return next((bar.width for bar in bars if bar.about in (FREE, EXACT) or _ALL.fullmatch(bar.about)), None)
+    return next((bar.width for bar in bars if bar.about.kind in ("free", "exact", "all")), None)
 
 
 def sure(noisy: int, confidence: float) -> float:

@@ -23,8 +23,8 @@ from tacit.release.allocation import allocation
 from tacit.release.base import BOXES, SAMPLE, SHARES, of_the_base
 from tacit.release.classes import Miss
 from tacit.release.histogram import everything
-from tacit.release.hypothesis.cell_weights import MAX_CELLS
-from tacit.release.hypothesis.mixture import MAX_VALUES
+from tacit.release.hypothesis.cell_weights import MAX_LISTED_CELLS
+from tacit.release.hypothesis.mixture import MAX_MIXED_VALUES
 from tacit.release.noise_sum import half_widths
 from tacit.release.ranges.band import band
 from tacit.release.ranges.choice import intervals_of
@@ -151,7 +151,7 @@ class WarmStarted:
             start = Loss(whole.measure, int(whole.atoms * warm))
             bar, at_once = self.bars(start, Loss(whole.measure, int(whole.atoms * certify)), confidence)
             mean, worst = self.mean(start), self.largest(start, min(questions, _LIKE_A_CLASS))
-            found.append(Outlook(mean, worst, bar, at_once, None, warm, certify, HITS))
+            found.append(Outlook(mean, worst, bar, at_once, warm=warm, certify=certify, hits=HITS))
         best = min(found, key=lambda one: one.bar * one.mean**MEAN_COUNTS)
         # a hypothesis is a distribution: however noisy its tables, it is not off by more than all rows
         return replace(best, mean=min(best.mean, _BLIND * self.rows), largest=min(best.largest, float(self.rows)))
@@ -218,10 +218,10 @@ def of_warm_start(sizes: Sizes) -> Look | str:
     domain, rows, sure, people = sizes.domain, sizes.rows, sizes.confidence, sizes.rows_per_person
     if len(domain) < 2:
         return "needs two attributes or more, to buy tables of pairs"
-    if domain.size > MAX_CELLS and sum(domain.shape) > MAX_VALUES:
+    if domain.size > MAX_LISTED_CELLS and sum(domain.shape) > MAX_MIXED_VALUES:
         return (
-            f"takes at most {MAX_VALUES:,} values of all attributes together on so large a domain; mechanism = median, "
-            "not planned here, takes more"
+            f"takes at most {MAX_MIXED_VALUES:,} values of all attributes together on so large a domain; "
+            "mechanism = median, not planned here, takes more"
         )
     start = WarmStarted(domain, rows, sizes.measure, people, sizes.prior_rows)
 

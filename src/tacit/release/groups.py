@@ -1,4 +1,4 @@
-"""Groups of blocks: ledgers over several blocks in a row, for long windows. Public; used by `tacit.series` alone.
+"""Trusted with budgets: groups of blocks, with ledgers of their own, for long windows. Public; for `tacit.series`.
 
 A block's row is in one ledger of every level: its block's, and that of each group that its block is in. Each level has
 a public part of the row's budget, and the parts add up to 1 at most: docs/understand/privacy.md, "Blocks", says why
@@ -24,7 +24,7 @@ from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 
 WHOLE = 100  # weights are hundredths of a row's budget
-PAYS = 0.95  # of the error of blocks alone: what groups must stay below, since they take time, files and rows
+_PAYS = 0.95  # of the error of blocks alone: what groups must stay below, since they take time, files and rows
 _BRANCHINGS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 30)  # as many of one level are one of the next
 _BLOCKS = (40, 50, 60, 70, 80, 90)  # weights of single blocks that are looked at
 _FALLS = (1.0, 0.7)  # of the weights from level to level
@@ -246,7 +246,7 @@ def planned(expected: int, errors: ExpectedErrors, windows: Sequence[int] | None
     blocks = errors.of(1, best.share(0)) / block - 1
     groups = " and of ".join(f"{size:,}" for size in best.sizes[1:])
     change = f"{over} errors are expected to change by {least - 1:+.0%}, and those of single blocks by {blocks:+.0%}."
-    if least > PAYS:
+    if least > _PAYS:
         return GroupPlan(ALONE, f"blocks alone: with groups of {groups} blocks, {change}")
     return GroupPlan(best, f"groups of {groups} blocks have {WHOLE - best.weights[0]} % of the budget: {change}")
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 STATISTIC_SHARE = 0.01  # of the budget: what a statistic costs, which no histogram answers
-MANY = 64  # bins of an attribute whose ranges are bought instead of its cells
+_MANY = 64  # bins of an attribute whose ranges are bought instead of its cells
 
 
 def check(domain: Domain) -> None:
@@ -50,7 +50,7 @@ def everything(domain: Domain, measure: Measure) -> Marginal | Strategy:
     """What is bought: every cell, or what makes all ranges of one ordered attribute sure."""
     name = domain.names[0]
     attribute = domain[name]
-    many = attribute.ordered and leaves(attribute) == attribute.size >= MANY
+    many = attribute.ordered and leaves(attribute) == attribute.size >= _MANY
     return choose(name, attribute.size, measure).strategy if many and len(domain) == 1 else histogram(domain)
 
 
@@ -89,6 +89,8 @@ class NoisyHistogram:
         """What the histogram says of a question that only it tells."""
         if not isinstance(query, Query) or query.is_constant or query.core.key in (self._earlier or ()):
             return None
+        if not query.fits(self._public.domain):  # which is refused by whoever asks for its parts
+            return None
         return known.estimate(query)
 
     def table(self, asked: Marginal) -> TableEstimate:
@@ -100,7 +102,7 @@ class NoisyHistogram:
 
     def _binned(self, asked: Marginal, bought: Purchase) -> TableEstimate:
         """The bins of a single attribute, each as a question of its own."""
-        domain, free = self._public.domain, Loss(self._public.total.measure, 0)
+        domain, free = self._public.domain, Loss.nothing(self._public.total.measure)
         nobody = Estimate(0, Facts("public", free, self._confidence).within(0, EXACT))
         cells = list(asked.queries(domain))
         found = [nobody if cell.is_constant else bought.estimate(cell) for cell in cells]
@@ -109,7 +111,7 @@ class NoisyHistogram:
         return TableEstimate(values.reshape(domain.shape_of(asked.names)), facts)
 
     def ahead(self) -> Loss:
-        return Loss(self._public.total.measure, 0) if self.bought() else self._public.left
+        return Loss.nothing(self._public.total.measure) if self.bought() else self._public.left
 
     def certifies(self, query: Query) -> bool:
         return True  # whatever it is
@@ -119,7 +121,7 @@ class NoisyHistogram:
 
     def begin(self) -> Loss:
         if self._read() is None and not self._public.left.atoms:
-            return Loss(self._public.total.measure, 0)  # nothing can be bought
+            return Loss.nothing(self._public.total.measure)  # nothing can be bought
         return self._bought(buy=True)[1]
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
@@ -142,14 +144,14 @@ class NoisyHistogram:
         return Loss(self._public.total.measure, int(self._public.total.atoms * STATISTIC_SHARE))
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
-        nothing, left = Loss(self._public.total.measure, 0), self._public.left
+        nothing, left = Loss.nothing(self._public.total.measure), self._public.left
         if self._public.find([self._cells])[0]:
             return nothing
         return left if left.atoms else self._public.whole  # it is never free: without anything left it is refused
 
     @property
     def checking(self) -> Loss:
-        return Loss(self._public.total.measure, 0)
+        return Loss.nothing(self._public.total.measure)
 
     def refuses(self) -> None:
         """Nothing but the end of the budget, which prices tell."""
@@ -162,7 +164,7 @@ class NoisyHistogram:
 
     def _bought(self, *, buy: bool) -> tuple[Purchase, Loss]:
         """The histogram, which the session's start buys, and what was paid for it now. A question may not `buy` it."""
-        known, cost = self._read(), Loss(self._public.total.measure, 0)
+        known, cost = self._read(), Loss.nothing(self._public.total.measure)
         if known is None:
             if not self._public.left.atoms:  # as after an older copy of the ledger was accepted
                 raise BudgetExhausted(

@@ -16,8 +16,8 @@ from tacit.model.query import Query
 from tacit.model.request import Distance
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, marginal
-from tacit.release.hypothesis.cell_weights import MAX_CELLS, Dense
-from tacit.release.hypothesis.fit import Progress
+from tacit.release.hypothesis.cell_weights import MAX_LISTED_CELLS, Dense
+from tacit.release.hypothesis.fit import StepProgress
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.knowledge import Guesses
@@ -33,7 +33,7 @@ from tacit.release.warm_start import AnyFit, WarmStart, fit_all, fit_name, kept_
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
-AT_ONCE = 2**14  # questions
+_AT_ONCE = 2**14  # questions
 REFIT_SWEEPS = 3  # over all past answers, after each new one
 TABLE_SWEEPS = 6  # of the fit after a new table
 MAX_AROUND = 2**16  # cells of a table that is bought around a hard question
@@ -51,7 +51,9 @@ class Weights:
     def __init__(self, public: Public, rule: MultiplicativeWeights, terms: Terms) -> None:
         self._public, self._rule, self._terms = public, rule, terms
         domain, self._rows = public.domain, public.rows
-        self.hypothesis: Dense | Mixture = rule.initial() if domain.size <= MAX_CELLS else Mixture.uniform(domain)
+        self.hypothesis: Dense | Mixture = (
+            rule.initial() if domain.size <= MAX_LISTED_CELLS else Mixture.uniform(domain)
+        )
         self.note = ""
         self._frozen: Dense | Mixture | None = None
         self._tables = True
@@ -144,7 +146,7 @@ class Weights:
             return query
         around = marginal(domain, *query.scope)
         size = around.size(domain)
-        slow = MAX_FITTED < domain.size <= MAX_CELLS
+        slow = MAX_FITTED < domain.size <= MAX_LISTED_CELLS
         if size > MAX_AROUND or slow or self._public.find([around])[0] is not None:
             return query
         noise = expected_noise(self._public, around, terms.answer_loss)
@@ -170,7 +172,7 @@ def iterative(
     curator: Curator | None,
     settings: IterativeSettings,
     confidence: float,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Online[Weights]:
     """The mechanism: see `Online`."""
 
@@ -178,4 +180,4 @@ def iterative(
         alpha = min(1.0, terms.threshold(settings.questions) / public.rows)
         return Weights(public, MultiplicativeWeights(public.domain, alpha, tolerance=alpha / 2), terms)
 
-    return Online(public, curator, know, settings, confidence, progress, at_once=AT_ONCE)
+    return Online(public, curator, know, settings, confidence, progress, at_once=_AT_ONCE)

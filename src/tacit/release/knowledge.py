@@ -38,9 +38,9 @@ from tacit.release.base import (
     rank_of,
     runs_of,
 )
-from tacit.release.classes import MEANS, MOST_CELLS, MOST_RUNS, MOST_SUMMED, SUMS, attributes, boxed, summed
+from tacit.release.classes import MEANS, MOST_QUESTION_CELLS, MOST_RUNS, MOST_SUMMED, SUMS, attributes, boxed, summed
 from tacit.release.corner_sums import Side
-from tacit.release.hypothesis.fit import Progress
+from tacit.release.hypothesis.fit import StepProgress
 from tacit.release.public import Public
 from tacit.release.warm_start import Begun, WarmStart, begun_with, recalled, still_to_buy, warm_start
 
@@ -124,13 +124,13 @@ class TableStart:
         warm: Loss,
         sure: Loss,
         confidence: float,
-        progress: Progress | None,
+        progress: StepProgress | None,
     ) -> None:
         self._public, self._curator, self._knowledge = public, curator, knowledge
         self._warm, self._sure = warm, sure
         self._confidence, self._progress = confidence, progress
         self.made = False  # whether all is ready, and nothing is left to do
-        self.cost = self._nothing = Loss(warm.measure, 0)
+        self.cost = self._nothing = Loss.nothing(warm.measure)
         self.base: Base | None = None  # what was bought and certified, here or in another process
         self._found: WarmStart | None = None
         self._known: tuple[Spent, Missing] | None = None  # what was missing, by what was spent then
@@ -264,7 +264,10 @@ class Reach(NamedTuple):
             return True
         if len(factors) > self.most[SAMPLE] or any(len(factor.scope) > 1 for factor in factors):
             return False
-        if math.prod(factor.unit for factor in factors) > GRID or self.domain.size_of(query.scope) > MOST_CELLS:
+        if (
+            math.prod(factor.unit for factor in factors) > GRID
+            or self.domain.size_of(query.scope) > MOST_QUESTION_CELLS
+        ):
             return False
         sides = [self._side(factor, alone=len(factors) == 1) for factor in factors]
         kind = next((side.ramp for side in sides if side.unit > 1), SAMPLE)
@@ -294,16 +297,16 @@ def _reach_of(public: Public, bought: Mapping[str, Certified], loss: Loss, confi
         return Reach(public.domain, most, runs_of(bought[SAMPLE].certificate))
     if not certifiable(public, loss, confidence):
         return None
-    return Reach(public.domain, planned_lists(public.domain, public.rows, confidence), MOST_RUNS)
+    return Reach(public.domain, planned_lists(public.domain, confidence), MOST_RUNS)
 
 
 @lru_cache(maxsize=64)
-def planned_lists(domain: Domain, rows: int, confidence: float) -> dict[str, int]:
+def planned_lists(domain: Domain, confidence: float) -> dict[str, int]:
     """What `certify` would list of any start: how many attributes the questions of each list have at most."""
     most = attributes(domain)
     found = {SAMPLE: most, BOXES: boxed(domain, most)}
     for kind in (MEANS, SUMS):
-        listed = summed(domain, rows, kind)
+        listed = summed(domain, kind)
         questions = sum(one.questions for one in listed)
         if listed and rank_of(questions, (one.scope for one in listed), domain, confidence) <= questions:
             found[kind] = MOST_SUMMED

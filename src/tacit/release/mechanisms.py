@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tacit.release.public import Public
     from tacit.trusted.curator import Curator
 
-Progress = Callable[[int, int], None]
+StepProgress = Callable[[int, int], None]
 # From this share on a budget is counted in rho. In gdp it is 8 to 18 % larger, and a gate costs pi/2 times as much.
 MOST_GATED = 1 / 8
 
@@ -42,6 +42,11 @@ MOST_GATED = 1 / 8
 def _late(module: str, name: str) -> Callable[..., Any]:
     """A function of `tacit.release` whose module is imported when it is called."""
     return lambda *given, **named: getattr(import_module(f"tacit.release.{module}"), name)(*given, **named)
+
+
+def _unsplit(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan for an owner who names a split, and so divides the budget: nothing else of it is decided there."""
+    return {name: value for name, value in plan.items() if name != "certify"}
 
 
 @dataclass(frozen=True)
@@ -61,20 +66,26 @@ class Mechanism:
     """A way to spend a budget. `build` depends on what is given to it alone: what is published is read with the same.
 
     learns: its free answers are kept with their error bars, so a ledger keeps the confidence of these too.
+    votes: what it knows are databases that vote, which `session.votes` shows.
+    everything: what its first purchase is called, where that answers all questions.
     planned: None where `tacit.plan` says nothing about it.
     base: what is bought before the first question, in words and figures; None where every question is bought by itself.
     check: refuses, before anything is made, a domain or a machine that the mechanism is not for.
     usual: the settings of a new session that names some of them.
+    completed: those of a new session that is planned, of the plan's and of those that are named.
     """
 
     name: str
     settings: Any  # the struct of its settings
-    build: Callable[[Public, Curator | None, Any, float, Progress | None], Answerer]
+    build: Callable[[Public, Curator | None, Any, float, StepProgress | None], Answerer]
     learns: bool = False
+    votes: bool = False
+    everything: str = ""
     planned: Planned | None = None
     base: Callable[[Public, Any, Loss, float], tuple[str, list[Expected]]] | None = None
     check: Callable[[Domain], None] = lambda _: None
     usual: Callable[[Mapping[str, Any], Domain], dict[str, Any]] = lambda named, _: dict(named)
+    completed: Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]] = lambda plan, named: {**plan, **named}
 
     @property
     def words(self) -> str:
@@ -110,6 +121,7 @@ MECHANISMS = {
             lambda public, curator, _, confidence, __: _late("histogram", "NoisyHistogram")(
                 public, curator, confidence=confidence
             ),
+            everything="one noisy histogram",
             base=_late("offer", "of_histogram"),
             check=_late("histogram", "check"),
             planned=Planned(
@@ -125,6 +137,7 @@ MECHANISMS = {
             _late("iterative", "iterative"),
             learns=True,
             base=_late("offer", "of_warm_start"),
+            completed=lambda plan, named: {**(_unsplit(plan) if "warm" in named else plan), **named},
             planned=Planned(
                 "iterative, warm start",
                 "by a certificate, for all boxes at once; a forecast",
@@ -138,6 +151,7 @@ MECHANISMS = {
             MedianSettings,
             _late("median", "median"),
             learns=True,
+            votes=True,
             base=_late("offer", "of_warm_start"),
             check=lambda _: _late("samplers", "check")(),
             usual=_late("median", "usual"),
@@ -160,7 +174,7 @@ class Choice:
         return "rho" if budget.delta and self.settings.gated > MOST_GATED else budget.measure
 
     def build(
-        self, public: Public, curator: Curator | None, confidence: float, progress: Progress | None = None
+        self, public: Public, curator: Curator | None, confidence: float, progress: StepProgress | None = None
     ) -> Answerer:
         return MECHANISMS[self.mechanism].build(public, curator, self.settings, confidence, progress)
 

@@ -29,9 +29,9 @@ from tacit.model.request import Disagreement
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release import samplers
-from tacit.release.hypothesis.cell_weights import MAX_CELLS
-from tacit.release.hypothesis.fit import Progress
-from tacit.release.hypothesis.mixture import MAX_VALUES
+from tacit.release.hypothesis.cell_weights import MAX_LISTED_CELLS
+from tacit.release.hypothesis.fit import StepProgress
+from tacit.release.hypothesis.mixture import MAX_MIXED_VALUES
 from tacit.release.knowledge import Guesses
 from tacit.release.online import Online
 from tacit.release.online_terms import Terms
@@ -48,10 +48,10 @@ if TYPE_CHECKING:  # the samplers bring numba and scipy along: half a second, an
     Votes: TypeAlias = Ensemble | Fractions | Weighted
 
 REACH = 8.0  # of the lens, in units of what it may show for an easy question
-AT_ONCE = 256  # questions: each has a value in every database
+_AT_ONCE = 256  # questions: each has a value in every database
 STIR_EVERY = 1024  # ledger entries: adaptive questions could come to know one fixed sample too well
 STIR_SWEEPS = 10
-USUAL: Mapping[str, Any] = {"warm": 0.7, "certify": 0.1, "hits": 5, "databases": 100, "records": 50_000}
+_USUAL: Mapping[str, Any] = {"warm": 0.7, "certify": 0.1, "hits": 5, "databases": 100, "records": 50_000}
 
 
 class Voters:
@@ -62,7 +62,7 @@ class Voters:
     """
 
     def __init__(
-        self, domain: Domain, rows: int, shown: float, settings: MedianSettings, progress: Progress | None = None
+        self, domain: Domain, rows: int, shown: float, settings: MedianSettings, progress: StepProgress | None = None
     ) -> None:
         """`shown`: what the lens of an easy question may show beyond the floor."""
         samplers.check()
@@ -197,10 +197,10 @@ def usual(named: Mapping[str, Any], domain: Domain) -> dict[str, Any]:
 
     A ledger that keeps no `warm` was made without one.
     """
-    wide = domain.size > MAX_CELLS and sum(domain.shape) > MAX_VALUES
+    wide = domain.size > MAX_LISTED_CELLS and sum(domain.shape) > MAX_MIXED_VALUES
     if named.get("warm") == 0 or named.get("sampler") == "fractions" or domain.size == 1 or wide:
         return dict(named)
-    found = dict(USUAL)
+    found = dict(_USUAL)
     if "warm" in named:  # an owner who names a split divides the budget
         del found["certify"]
     return {**found, **named}
@@ -211,7 +211,7 @@ def median(
     curator: Curator | None,
     settings: MedianSettings,
     confidence: float,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Online[Voters]:
     """The mechanism: see `Online`."""
 
@@ -219,4 +219,4 @@ def median(
         shown = terms.shown(terms.threshold(settings.questions))
         return Voters(public.domain, public.rows, shown, settings, progress)
 
-    return Online(public, curator, know, settings, confidence, progress, at_once=AT_ONCE)
+    return Online(public, curator, know, settings, confidence, progress, at_once=_AT_ONCE)

@@ -22,25 +22,32 @@ from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.entry import FreeAnswer, Measured
 from tacit.model.factor import GRID
-from tacit.model.facts import Bar
+from tacit.model.facts import About, Bar
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.request import Candidate
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, key
 from tacit.release.estimate import Estimate
-from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.public import Public
 from tacit.release.purchases import split
 from tacit.release.recall import Recall, buyer, expected_noise
-from tacit.release.rules import H, Hypothesis, Learner, TableRule, UpdateRule
-from tacit.release.rules.median_net import Databases
+from tacit.release.rules import (
+    RULES,
+    H,
+    Hypothesis,
+    Learner,
+    StatisticHypothesis,
+    TableHypothesis,
+    TableRule,
+    UpdateRule,
+)
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
 Distinguisher = Literal["exponential", "sparse"]
-LEAST = 0.5  # rows: a noisy cell below this is taken for this much, so that no cell is ruled out for good
+_LEAST = 0.5  # rows: a noisy cell below this is taken for this much, so that no cell is ruled out for good
 _DEARER = {"rho": 1.0, "gdp": math.pi / 2}  # what a gate of epsilon costs, over epsilon²/2
 MAX_ROUNDS = 10_000
 
@@ -218,7 +225,7 @@ def construct(
     that is the result. "sparse" (lecture 12, SparseDistinguish; no tables) finds the first that passes a gate
     at alpha/2, which need not be the worst; when none passes, that is the result.
 
-    Statistics are candidates where the rule's hypothesis has values for them: see `rules.median_net`.
+    Statistics and whole tables are candidates where the rule's hypothesis answers them: see `rules`.
 
     A candidate that was bought before is read back as it was bought. Where its noise is too wide for alpha, the
     construction ends without calling itself accurate.
@@ -316,7 +323,7 @@ def announce(
     if built.within is None:
         return
     asked = [one for one in candidates if isinstance(one, Query | Statistic)]
-    about = f"all {len(asked):,} questions of one release at once"
+    about = About("release", len(asked))
     new = [one for one, answer in zip(asked, known(asked), strict=True) if answer is None]
     said = [
         FreeAnswer(
@@ -334,16 +341,15 @@ def announce(
 def guess(hypothesis: Hypothesis, candidate: Candidate) -> NDArray[np.float64]:
     """The hypothesis' answers to a candidate, as fractions of n: one, or one for each cell of a table."""
     if isinstance(candidate, Statistic):
-        if not isinstance(hypothesis, Databases):
-            raise InvalidQuery('weights learn linear questions only; rule="median" learns statistics too.')
-        return np.array([hypothesis.answer(candidate)])
+        if not isinstance(hypothesis, StatisticHypothesis):
+            others = " or ".join(f'rule="{name}"' for name, row in RULES.items() if row.statistics)
+            raise InvalidQuery(f"this rule learns linear questions only; {others} learns statistics too.")
+        return np.array([hypothesis.answer_statistic(candidate)])
     if isinstance(candidate, Query):
         return np.array([hypothesis.answer(candidate)])
-    if not isinstance(hypothesis, Dense):
+    if not isinstance(hypothesis, TableHypothesis):
         raise InvalidQuery("whole tables are for rules whose hypothesis lists all cells; this one takes questions.")
-    if candidate.where.is_everyone:
-        return hypothesis.marginal(candidate.names).ravel()
-    return hypothesis.answer_many(list(candidate.queries(hypothesis.domain)))
+    return hypothesis.answer_table(candidate)
 
 
 def learn(hypothesis: H, rule: UpdateRule[H], measured: Measured, rows: int) -> H:
@@ -353,8 +359,8 @@ def learn(hypothesis: H, rule: UpdateRule[H], measured: Measured, rows: int) -> 
         answer = float(measured.values[0]) / (rows * measured.unit)
         return rule.update(hypothesis, question, min(max(answer, 0.0), 1.0))  # type: ignore[arg-type]
     assert isinstance(question, Marginal)
-    assert isinstance(hypothesis, Dense)
-    shares = np.maximum(measured.values, LEAST) / rows
+    assert isinstance(hypothesis, TableHypothesis)  # it was asked for its guess at the table
+    shares = np.maximum(measured.values, _LEAST) / rows
     if isinstance(rule, TableRule) and question.where.is_everyone:
         found: H = rule.update_table(hypothesis, question.names, shares / shares.sum())
         return found

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,10 @@ from tacit.model.status import DryRun, Extension
 from tacit.model.workload import Marginal
 from tacit.release.base import Base
 from tacit.release.estimate import Estimate, of_stored
-from tacit.release.hypothesis.fit import Progress
+from tacit.release.hypothesis.fit import StepProgress
 from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.knowledge import Guesses, Knowledge, TableStart
+from tacit.release.limits import Spendable
 from tacit.release.online_terms import Terms, farthest
 from tacit.release.public import Public, Unchecked, past
 from tacit.release.purchases import split
@@ -45,13 +46,6 @@ _NO_CHANCE = 1e-9  # of being wrong: what is left of it where all gates were ope
 
 
 K = TypeVar("K", bound=Knowledge)
-
-
-class Spendable(NamedTuple):
-    """What may be spent in all, in atoms, and the decisions by which it was raised."""
-
-    whole: int
-    extensions: tuple[Extension, ...]
 
 
 class Online(Generic[K]):
@@ -72,7 +66,7 @@ class Online(Generic[K]):
         know: Callable[[Terms], K],
         settings: IterativeSettings,
         confidence: float,
-        progress: Progress | None,
+        progress: StepProgress | None,
         *,
         at_once: int,
     ) -> None:
@@ -88,7 +82,7 @@ class Online(Generic[K]):
         self.terms = Terms.of(
             total - warm - sure, hits=settings.hits, confidence=confidence, rows_per_person=public.rows_per_person
         )
-        self._nothing, self._read_to = Loss(public.total.measure, 0), 0
+        self._nothing, self._read_to = Loss.nothing(public.total.measure), 0
         self._opened_before = dict[int, int]()  # how many gates were, by an entry that raised the budget
         self._bars: tuple[object, tuple[Bar, ...]] = None, ()  # what the last gate promised, and for what it holds
         self._open: Gate | None = None  # the gate that let the last answers pass, while nothing else was written since
@@ -226,7 +220,7 @@ class Online(Generic[K]):
     def refuses(self) -> DryRun | None:
         if not self._halt or self._most_of(1, self._public.left.atoms):
             return None
-        return DryRun(False, self.terms.each, f"{self._used_up}, and this session halts then: it is refused")
+        return DryRun(False, self.terms.each, f"all {self._used_up}, and this session halts then: it is refused")
 
     @property
     def hits_left(self) -> int:
@@ -263,9 +257,9 @@ class Online(Generic[K]):
 
     @property
     def _used_up(self) -> str:
-        """That no hard answer is left, of as many as the whole budget pays for: those planned, and what was added."""
+        """How many hard answers are used up: those planned, and what was added; begins after "all"."""
         added = (self._public.whole.atoms - self._public.total.atoms) // self.terms.each.atoms
-        return f"all {self.terms.hits + added:,} hard answers are used"
+        return f"{self.terms.hits + added:,} hard answers are used"
 
     def _gate(self, floor: float) -> Gate | Unchecked | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
@@ -279,7 +273,7 @@ class Online(Generic[K]):
         elif gate is None and self.hits_left > 0:
             gate = self._next_gate(floor) or Unchecked()
         if gate is None and self._halt:
-            raise BudgetExhausted(f"A{self._used_up[1:]}, and this session halts then.")
+            raise BudgetExhausted(f"All {self._used_up}, and this session halts then.")
         return gate
 
     def _next_gate(self, floor: float) -> Gate | None:
@@ -295,7 +289,7 @@ class Online(Generic[K]):
     def _tell(
         self, queries: Sequence[Query | Statistic], guesses: Guesses, gate: Gate | Unchecked | None
     ) -> dict[Query | Statistic, Measured | Told]:
-        ended = "" if gate else f"{self._used_up}: the guarantee has ended"
+        ended = "" if gate else f"all {self._used_up}: the guarantee has ended"
         note = "; ".join(filter(None, (ended, guesses.note)))
         units = {query.unit for query in queries}
         bars = {unit: () if gate is None else self._promised(guesses.lenses[0], gate.threshold, unit) for unit in units}
@@ -388,7 +382,7 @@ class Online(Generic[K]):
                 paid = self._begin(start, buy=buy, must=must)
             if newest is not None and newest.seq == self._read_to and self._limits is not None and not paid.atoms:
                 self.knowledge.learn((), newest.seq)  # voters are stirred by what was only told, too
-                self._left = self._limits.whole - newest.spent
+                self._left = self._limits.whole.atoms - newest.spent
                 return paid
             self._open = None
             head, news = self._public.since(self._read_to)
@@ -396,8 +390,8 @@ class Online(Generic[K]):
             read_to = max([head.seq, *(one.receipt.entry for one in bought)])
             self.knowledge.learn(bought, read_to)
             # What is only told after that need not be looked at again.
-            self._limits = Spendable(self._public.whole.atoms, self._public.extensions)
-            self._read_to, self._left = read_to, self._limits.whole - head.spent
+            self._limits = self._public.limits
+            self._read_to, self._left = read_to, self._limits.whole.atoms - head.spent
             return paid
         except BaseException:  # an interrupt may have cut an update in half: start over at the next question
             self._restart()

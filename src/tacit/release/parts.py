@@ -24,7 +24,7 @@ from tacit.model.status import DryRun
 from tacit.model.workload import Marginal
 from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, for_each, of_stored, repeated
-from tacit.release.evidence import Need, Part, RangesOf
+from tacit.release.evidence import AnswerPart, Need, RangesOf
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.public import Public
 from tacit.release.purchases import Bought, Purchase
@@ -51,13 +51,13 @@ class Parts:
         self.ranges = RangeParts(public, curator, mechanism, confidence, self.bought, self.known)
         self._sales = Sales(public, mechanism, self.ranges)
 
-    def fetch(self, needs: Iterable[Need], *, unsettled: bool = False) -> dict[Need, Part]:
+    def fetch(self, needs: Iterable[Need], *, unsettled: bool = False) -> dict[Need, AnswerPart]:
         """The answer to each need. New questions share one batch, and one turn at the ledger.
 
         unsettled: as the caller has just found, nothing settles any of them.
         """
         wanted = list(dict.fromkeys(needs))
-        found = dict[Need, Part]()
+        found = dict[Need, AnswerPart]()
         asked = list[Query | Statistic]()
         for need in wanted:
             if isinstance(need, Query) and need.is_constant:
@@ -99,7 +99,7 @@ class Parts:
         with self._public.turn():
             yield True
 
-    def _whole(self, need: Marginal | RangesOf) -> Part:
+    def _whole(self, need: Marginal | RangesOf) -> AnswerPart:
         return self._table(need) if isinstance(need, Marginal) else self.ranges.fetch(need)
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
@@ -120,7 +120,7 @@ class Parts:
 
     def _asked(
         self, queries: Sequence[Query | Statistic], newest: Mark | None = None, stored: Stored | None = None
-    ) -> dict[Need, Part]:
+    ) -> dict[Need, AnswerPart]:
         """The answers to questions that nothing settles: those that they have already, and new ones."""
         if not queries:
             return {}
@@ -146,13 +146,16 @@ class Parts:
         """The price of a statistic that the mechanism cannot answer, and that is bought like this."""
         return self._mechanism.by_itself(need) if isinstance(need, Statistic) else None
 
-    def known(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
-        """The answers that questions have already, each from the first that told it."""
+    def known(self, queries: Sequence[Query | Statistic], before: int | None = None) -> list[Estimate | None]:
+        """The answers that questions have already, each from the first that told it; see `Bought.told`."""
         found = self.settled(queries)
-        told = iter(self._told([query for query, one in zip(queries, found, strict=True) if one is None]))
+        rest = [query for query, one in zip(queries, found, strict=True) if one is None]
+        told = iter(self._told(rest, before=before))
         return [next(told) if one is None else one for one in found]
 
-    def _told(self, queries: Sequence[Query | Statistic], stored: Stored | None = None) -> list[Estimate | None]:
+    def _told(
+        self, queries: Sequence[Query | Statistic], stored: Stored | None = None, before: int | None = None
+    ) -> list[Estimate | None]:
         """The answers that questions which nothing settles have already; `stored` is what the ledger has under them."""
         if not queries:
             return []
@@ -161,7 +164,7 @@ class Parts:
         found = list[Estimate | None]()
         for query, one in zip(queries, stored, strict=True):
             if isinstance(query, Query):
-                found.append(self.bought.told(query, one))
+                found.append(self.bought.told(query, one, before))
             elif one is not None:
                 found.append(of_stored(one, query, self._public.rows, self._confidence))
             else:
@@ -181,7 +184,7 @@ class Parts:
     def price_within(self, one: Wanted) -> DryRun:
         """What that would cost. Looks at the ledger and at public parameters, never at data."""
         if self._sharp_enough(one) is not None:
-            return DryRun(True, Loss(self._public.total.measure, 0), "it is known as well as that")
+            return DryRun(True, Loss.nothing(self._public.total.measure), "it is known as well as that")
         return self._dial.dry_run(one)
 
     def _sharp_enough(self, one: Wanted) -> Estimate | None:
@@ -193,7 +196,7 @@ class Parts:
 
     def _constant(self, query: Query) -> Estimate:
         """Every row has the same weight, and the number of rows is public."""
-        free = Loss(self._public.total.measure, 0)
+        free = Loss.nothing(self._public.total.measure)
         value = int(query.table((), ()).item()) * self._public.rows
         return Estimate(value, Facts("public", free, self._confidence).within(0, EXACT))
 
@@ -286,7 +289,9 @@ class Parts:
         said = f"{len(others):,} of its counts told before ({', '.join(f'#{entry}' for entry in entries[:3])})"
         bars = widest([own.facts.bars, *(one.facts.bars for one in others.values())])
         facts = replace(own.facts, note=joined((own.facts.note, said)), bars=bars)
-        return TableEstimate(values.reshape(own.values.shape), facts, read=read)
+        rest = [own.facts.width] * len(cells) if own.own is None else own.own.ravel().tolist()
+        widths = [others[c].facts.width if c in others else width for c, width in zip(cells, rest, strict=True)]
+        return TableEstimate(values.reshape(own.values.shape), facts, read=read, own=_bars(widths, own.values.shape))
 
     def _put_together(self, need: Marginal, cells: Sequence[Query], told: Mapping[Query, Estimate]) -> TableEstimate:
         """A table of cells that have an answer each."""
@@ -301,10 +306,7 @@ class Parts:
         shape = domain.shape_of(need.names)
         values = np.array([one.value for one in known], dtype=np.int64).reshape(shape)
         read = None if self._mechanism.learns else self._reader(need, values, told)
-        widths = [one.facts.width for one in known]
-        alike = len(set(widths)) == 1 or None in widths
-        own = None if alike else np.array(widths, dtype=np.float64).reshape(shape)
-        return TableEstimate(values, facts, read=read, own=own)
+        return TableEstimate(values, facts, read=read, own=_bars([one.facts.width for one in known], shape))
 
     def _reader(
         self, need: Marginal, values: NDArray[np.int64], told: Mapping[Query, Estimate]
@@ -316,8 +318,9 @@ class Parts:
         """
         receipts = [one.facts.receipt for one in told.values() if one.facts.receipt is not None]
         latest = max(receipts, key=lambda receipt: receipt.entry)
-        free = Loss(self._public.total.measure, 0)
-        cells = Measured("", need, values.ravel(), 1, Noise("laplace", 1.0), free, latest)  # nobody asks for its law
+        free = Loss.nothing(self._public.total.measure)
+        law = Noise("laplace", 1.0)  # nobody asks for it
+        cells = Measured(key="", question=need, values=values.ravel(), unit=1, noise=law, cost=free, receipt=latest)
         table = NoisyTable(cells, self._public.domain, self._public.rows, self._confidence)
 
         def read(query: Query) -> Estimate:
@@ -365,7 +368,7 @@ class Parts:
         """What fetching these would cost at most. Looks at the ledger and at public parameters, never at data."""
         wanted = list(dict.fromkeys(needs))
         mechanism, left = self._mechanism, self._public.left
-        free = Loss(left.measure, 0)
+        free = Loss.nothing(left.measure)
         self.bought.catch_up()
         costs = self._costs(wanted)
         if all(cost is None for cost in costs):
@@ -432,7 +435,14 @@ class Parts:
 
 def _parted(
     queries: Sequence[Query | Statistic], answers: Sequence[Estimate | None]
-) -> tuple[dict[Need, Part], list[Query | Statistic]]:
+) -> tuple[dict[Need, AnswerPart], list[Query | Statistic]]:
     """The answers that there are, and the questions that have none."""
-    found: dict[Need, Part] = {query: one for query, one in zip(queries, answers, strict=True) if one is not None}
+    found: dict[Need, AnswerPart] = {query: one for query, one in zip(queries, answers, strict=True) if one is not None}
     return found, [query for query, one in zip(queries, answers, strict=True) if one is None]
+
+
+def _bars(widths: Sequence[float | None], shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+    """The bar that each cell of a table is shown with; None where all have the same, or one has none."""
+    if len(set(widths)) == 1 or None in widths:
+        return None
+    return np.array(widths, dtype=np.float64).reshape(shape)

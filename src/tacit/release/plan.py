@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from tacit.show.chart import Grid
 
-MAX_ROWS = 2**40
+MAX_PLANNED_ROWS = 2**40
 THEOREM = "Roth, lecture 12, theorem 7, from a uniform start"
 HEADINGS = ("mechanism", "mean", "largest", "bar", "all at once", "worst case", "epsilon needed")
 MARGIN = 1.2  # a fitted bar is multiplied by this before it is compared
@@ -60,13 +60,13 @@ class Forecast:
     """
 
     mechanism: str
-    mean: float | None
-    largest: float | None
-    bar: float | None
-    promised: float | None
-    promise: str
-    worst_case: float | None
-    epsilon_needed: float | None
+    mean: float | None = None
+    largest: float | None = None
+    bar: float | None = None
+    promised: float | None = None
+    promise: str = ""
+    worst_case: float | None = None
+    epsilon_needed: float | None = None
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -268,8 +268,7 @@ def plan(
     """
     _check(rows, domain, budget, questions, accuracy, confidence, rows_per_person, prior_rows)
     sizes = Sizes(domain, rows, budget.measure, confidence, rows_per_person, prior_rows)
-    found: dict[str, Outlook] = {}
-    forecasts = []
+    found, forecasts = dict[str, Outlook](), list[Forecast]()
     for name, row in PLANNED.items():
         look = row.outlook(sizes)
         try:
@@ -277,19 +276,41 @@ def plan(
         except TacitError as error:  # the budget is too small for it
             one = error.sentence.rstrip(".")
         if isinstance(one, str) or isinstance(look, str):
-            forecasts.append(Forecast(name, None, None, None, None, "", None, None, str(one)))
+            forecasts.append(Forecast(name, note=str(one)))
             continue
         found[name] = one
-        needed = None if accuracy is None else _needed(look, questions, accuracy * rows, budget.delta)
-        errors = (one.mean / rows, one.largest / rows, one.bar / rows, one.promised / rows)
-        worst = None if one.worst_case is None else one.worst_case / rows
-        forecasts.append(Forecast(name, *errors, row.promise, worst, needed))
+        forecasts.append(
+            Forecast(
+                name,
+                mean=one.mean / rows,
+                largest=one.largest / rows,
+                bar=one.bar / rows,
+                promised=one.promised / rows,
+                promise=row.promise,
+                worst_case=None if one.worst_case is None else one.worst_case / rows,
+                epsilon_needed=None if accuracy is None else _needed(look, questions, accuracy * rows, budget.delta),
+            )
+        )
     if not found:
         raise ConfigError(f"{budget} is too little for {questions:,} questions by any mechanism.")
     order = _order(found)
     best = found[order[0]]
-    given = rows, domain, budget, questions, accuracy, confidence, tuple(forecasts), rows_per_person, prior_rows
-    return Plan(order[0], _reason(order, found, rows, domain), best.warm, best.certify, best.hits, *given)
+    return Plan(
+        order[0],
+        _reason(order, found, rows, domain),
+        warm=best.warm,
+        certify=best.certify,
+        hits=best.hits,
+        rows=rows,
+        domain=domain,
+        budget=budget,
+        questions=questions,
+        accuracy=accuracy,
+        confidence=confidence,
+        forecasts=tuple(forecasts),
+        rows_per_person=rows_per_person,
+        prior_rows=prior_rows,
+    )
 
 
 def _order(found: dict[str, Outlook]) -> list[str]:
@@ -366,10 +387,10 @@ def _check(
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
     for name, given, least, most in (
-        ("rows", rows, 1, MAX_ROWS),
+        ("rows", rows, 1, MAX_PLANNED_ROWS),
         ("questions", questions, 1, MOST_QUESTIONS),
         ("rows_per_person", rows_per_person, 1, MOST_PER_PERSON),
-        ("prior_rows", prior_rows, 0, MAX_ROWS),
+        ("prior_rows", prior_rows, 0, MAX_PLANNED_ROWS),
     ):
         if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
             raise ConfigError(f"{name} is a whole number from {least} to {most:,}, not {given!r}.")

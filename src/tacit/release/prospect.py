@@ -27,7 +27,7 @@ _ONE_IN = 1 / (1 - SHARE)
 _MOST_DOUBLINGS = 40  # of a number of questions
 
 Floats = NDArray[np.float64]
-Rows = Annotated[float, Meta(ge=0, lt=2**53)]
+ProspectRows = Annotated[float, Meta(ge=0, lt=2**53)]
 
 
 class CertifiedError(NamedTuple):
@@ -53,10 +53,10 @@ class Errors(Struct, frozen=True, forbid_unknown_fields=True):
     largest: of 1, 2, 4, 8, ... questions.
     """
 
-    mean: Rows
-    most: Rows
-    beyond: Rows
-    largest: Annotated[list[Rows], Meta(min_length=1, max_length=_MOST_DOUBLINGS)]
+    mean: ProspectRows
+    most: ProspectRows
+    beyond: ProspectRows
+    largest: Annotated[list[ProspectRows], Meta(min_length=1, max_length=_MOST_DOUBLINGS)]
 
     @classmethod
     def of(cls, gaps: Floats) -> Errors:
@@ -81,7 +81,7 @@ class Prospect(Struct, frozen=True, forbid_unknown_fields=True):
 
     errors: Errors
     share: Annotated[list[float], Meta(min_length=TIMES.size, max_length=TIMES.size)]
-    offset: Rows
+    offset: ProspectRows
     drawn: bool = False
 
     @classmethod

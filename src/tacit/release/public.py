@@ -13,18 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tacit.errors import TacitError
 from tacit.model.budget import Loss
-from tacit.model.entry import (
-    Carried,
-    Closed,
-    Extended,
-    FreeAnswer,
-    Intent,
-    Measured,
-    Told,
-    beside,
-    decode,
-    released,
-)
+from tacit.model.entry import FreeAnswer, Intent, Measured, Told, beside, decode, released
 from tacit.model.facts import Receipt
 from tacit.model.query import Query
 from tacit.model.request import Declared
@@ -32,6 +21,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.status import Extension
 from tacit.model.workload import Question, key
 from tacit.release.account import Account, Lines, owner_of, scope_of_single
+from tacit.release.limits import Spendable, limits_of
 from tacit.store.chain import Line, Mark
 
 if TYPE_CHECKING:
@@ -90,10 +80,14 @@ class Public:
         return Loss(self.total.measure, self._lines.head().spent)
 
     @property
+    def limits(self) -> Spendable:
+        """What may be spent as it is now, and what has made it so."""
+        return limits_of(self.total, self._lines.limits())
+
+    @property
     def whole(self) -> Loss:
         """The whole budget as it is now: what the ledger was made with, and what the owner has added."""
-        added = sum(line.atoms for line in self._lines.limits() if line.kind == "extended")
-        return Loss(self.total.measure, self.total.atoms + added)
+        return self.limits.whole
 
     @property
     def left(self) -> Loss:
@@ -102,35 +96,13 @@ class Public:
     def left_before(self, entry: int) -> Loss:
         """What was left before a purchase was made, by its entry."""
         line = next(iter(self._lines.lines(entry - 1)))
-        raised = sum(one.atoms for one in self._lines.limits() if one.kind == "extended" and one.seq < entry)
-        return Loss(self.total.measure, max(0, self.total.atoms + raised - line.spent + line.atoms))
+        before = limits_of(self.total, (one for one in self._lines.limits() if one.seq < entry))
+        return Loss(self.total.measure, max(0, before.whole.atoms - line.spent + line.atoms))
 
     @property
     def extensions(self) -> tuple[Extension, ...]:
         """The decisions to raise the budget, in order."""
-        found, whole = list[Extension](), self.total
-        for line in self._lines.limits():
-            if isinstance(entry := decode(line.kind, line.body), Extended):
-                whole += Loss(whole.measure, line.atoms)
-                found.append(Extension(entry.budget, whole, line.time, Receipt(line.seq, line.hash)))
-        return tuple(found)
-
-    @property
-    def continues(self) -> Carried | None:
-        """What another ledger had spent, which this one goes on from."""
-        found = (decode(line.kind, line.body) for line in self._lines.limits())
-        return next((entry for entry in found if isinstance(entry, Carried)), None)
-
-    @property
-    def carried(self) -> int:
-        """The atoms that it was charged here."""
-        return sum(line.atoms for line in self._lines.limits() if line.kind == "carried")
-
-    @property
-    def closing(self) -> tuple[Closed, Line] | None:
-        """The line with which another ledger took over what was left, where one did."""
-        found = ((decode(line.kind, line.body), line) for line in self._lines.limits())
-        return next(((entry, line) for entry, line in found if isinstance(entry, Closed)), None)
+        return self.limits.extensions
 
     @cached_property
     def divided(self) -> Loss:
@@ -293,8 +265,10 @@ class Public:
         return released(line, self.total.measure, asked if isinstance(asked, Query | Statistic) else None)
 
     def _unkept(self, one: FreeAnswer, note: str, receipt: Receipt) -> Told:
-        free = Loss(self.total.measure, 0)
-        return Told(one.question.key, one.question, one.value, note, (), free, receipt)
+        free = Loss.nothing(self.total.measure)
+        return Told(
+            key=one.question.key, question=one.question, value=one.value, note=note, bars=(), free=free, receipt=receipt
+        )
 
 
 def past(read_to: int, told: Iterable[Receipt | None]) -> int:

@@ -149,7 +149,7 @@ class Purchase:
         return found.at(sure)
 
     def estimate(self, query: Query) -> Estimate:
-        value, free = self.release.value(query), Loss(self.measured.cost.measure, 0)
+        value, free = self.release.value(query), Loss.nothing(self.measured.cost.measure)
         width = self.release.reach(query, value, self.confidence)
         source: Source = "hypothesis" if isinstance(self.release, NoisyTable | NoisyResiduals) else "repeat"
         return Estimate(value, Facts(source, free, self.confidence, self.release.receipt).within(width))
@@ -226,12 +226,17 @@ class Bought:
             if one.scope.issuperset(asked.names) and (found := one.table(asked)) is not None:
                 yield one, found
 
-    def told(self, query: Query, stored: Measured | Told | None) -> Estimate | None:
-        """The answer that a question has already: by itself, or from the first purchase that tells it."""
+    def told(self, query: Query, stored: Measured | Told | None, before: int | None = None) -> Estimate | None:
+        """The answer that a question has already: by itself, or from the first purchase that tells it.
+
+        before: only that of a purchase before this entry, so that what the entry itself tells is not worked out.
+        """
         first = self.first(query)
         if stored is not None and (first is None or stored.receipt.entry < first.entry):
             return self._sharper(query, of_stored(stored, query, self._public.rows, self._confidence))
-        return None if first is None else self._sharper(query, first.estimate(query))
+        if first is None or (before is not None and first.entry >= before):
+            return None
+        return self._sharper(query, first.estimate(query))
 
     def read_to(self, entry: int) -> None:
         """Know what comes before an entry, at least: where it is known, this costs no look at the ledger."""

@@ -45,7 +45,7 @@ from tacit.release.noise_sum import weighted_widths
 from tacit.release.ranges.distribution import Located, located
 from tacit.release.ranges.rectangles import Rectangles
 
-Bins = NDArray[np.intp]
+BinPlaces = NDArray[np.intp]
 
 
 class Ranks(NamedTuple):
@@ -63,7 +63,7 @@ class Ranks(NamedTuple):
     bars: Floats
     last: float
     confidence: float
-    bins: Bins
+    bins: BinPlaces
 
     @property
     def nobody(self) -> bool:
@@ -141,7 +141,7 @@ def _ranks(ask: Quantile, found: Found, setting: Setting) -> tuple[Ranks, Facts]
     return ranks, with_widest(facts, ranks.bars.tolist(), needs, found)
 
 
-def _bins(ask: Quantile, groups: tuple[GroupBy, ...], setting: Setting) -> list[Bins]:
+def _bins(ask: Quantile, groups: tuple[GroupBy, ...], setting: Setting) -> list[BinPlaces]:
     """The bins that a row of each group (one, without groups) can be in, by the condition and what is declared."""
     order, bins = [*(group.name for group in groups), ask.name], setting.domain[ask.name].bins
     found = possible(ask.where, order, setting.domain.shape_of(order))[..., :bins]
@@ -151,7 +151,7 @@ def _bins(ask: Quantile, groups: tuple[GroupBy, ...], setting: Setting) -> list[
 
 
 def _of_table(
-    ask: Quantile, cells: NDArray[np.integer[Any]], noise: Noise, draws: int, bins: Bins, setting: Setting
+    ask: Quantile, cells: NDArray[np.integer[Any]], noise: Noise, draws: int, bins: BinPlaces, setting: Setting
 ) -> Ranks:
     """The ranks by a table of the attribute, each cell with so many draws of one noise."""
     t = np.arange(bins.size + 1)
@@ -164,7 +164,7 @@ def _of_table(
     return Ranks(np.concatenate([[0.0], np.cumsum(cells[bins])]), bars, float(last[0]), setting.confidence, bins)
 
 
-def _of_counts(ask: Quantile, counts: Sequence[Query], found: Found, bins: Bins, setting: Setting) -> Ranks:
+def _of_counts(ask: Quantile, counts: Sequence[Query], found: Found, bins: BinPlaces, setting: Setting) -> Ranks:
     """The ranks by cumulative counts that have an answer each."""
     answers = [answer_to("", counts[at], found, setting.rows) for at in bins]
     errors = [math.inf if answer.error is None else answer.error for answer in answers]

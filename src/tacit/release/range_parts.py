@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class RangeParts:
-    """Fetches and prices releases of ranges for one session. `known`: the answers that counts have already."""
+    """Fetches and prices releases of ranges for one session.
+
+    known: the answers that counts have already, of purchases before an entry alone.
+    """
 
     def __init__(
         self,
@@ -38,7 +41,7 @@ class RangeParts:
         mechanism: Answerer,
         confidence: float,
         bought: Bought,
-        known: Callable[[Sequence[Query]], list[Estimate | None]],
+        known: Callable[[Sequence[Query], int | None], list[Estimate | None]],
     ) -> None:
         self._public, self._curator, self._mechanism, self._confidence = public, curator, mechanism, confidence
         self._bought, self._known = bought, known
@@ -53,7 +56,7 @@ class RangeParts:
             source = self._source(need)
             assert source is not None
         purchase, ranges = source
-        free = Loss(self._public.total.measure, 0)
+        free = Loss.nothing(self._public.total.measure)
         facts = Facts("repeat", free, self._confidence, purchase.measured.receipt)
         if bought is not None and bought.atoms:
             facts = replace(facts, source="measured", cost=bought)
@@ -97,11 +100,20 @@ class RangeParts:
     def _told_intervals(self, need: RangesOf, source: Purchase) -> dict[Interval, Estimate]:
         if need.share is not None or not need.intervals:
             return {}
+        if not self._may_be_told(frozenset(need.names), source):
+            return {}
         queries = {interval: self._between(need.names[0], *interval) for interval in need.intervals}
         asked = {interval: query for interval, query in queries.items() if not query.is_constant}
-        told = dict(zip(asked, self._known(list(asked.values())), strict=True))
+        told = dict(zip(asked, self._known(list(asked.values()), source.entry), strict=True))
         mine = source.measured.receipt
         return {at: one for at, one in told.items() if one is not None and one.facts.receipt != mine}
+
+    def _may_be_told(self, scope: frozenset[str], source: Purchase) -> bool:
+        """Whether something before a release may have told a count about these attributes.
+
+        What learns has been told free answers, and others have in the base that they start from.
+        """
+        return self._mechanism.learns or self._bought.tells_before(scope, source.entry)
 
     def _between(self, name: str, first: int, end: int) -> Query:
         """The count of neighbouring bins."""
@@ -145,10 +157,15 @@ class RangeParts:
             self._bought.catch_up()
             asked = [query for query in dict.fromkeys(pieces) if not query.is_constant]
             source = self._bought.source(names)
-            told = self._known(asked)
-        entries = [one.facts.receipt.entry for one in told if one is not None and one.facts.receipt is not None]
-        if len(entries) == len(asked) and (source is None or max(entries, default=0) < source[0].entry):
-            return True
+            entry = None if source is None else source[0].entry
+
+            def told(some: Sequence[Query]) -> bool:
+                receipts = [None if one is None else one.facts.receipt for one in self._known(some, entry)]
+                return all(at is not None and (entry is None or at.entry < entry) for at in receipts)
+
+            # Mostly the first says no, and none of the others is looked up.
+            if told(asked[:1]) and told(asked):
+                return True
         one_release = self._mechanism.everything and len(pieces) == 1
         return source is None and (self._mechanism.knows or one_release)
 

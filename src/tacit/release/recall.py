@@ -64,7 +64,7 @@ class Recall:
 
     def _chosen(self, terms: Charge, loss: Loss) -> Chosen:
         line = self._public.line(terms.key)
-        return _refuse() if line is None else Chosen.of(line, Loss(loss.measure, 0))
+        return _refuse() if line is None else Chosen.of(line, Loss.nothing(loss.measure))
 
 
 def _refuse() -> NoReturn:

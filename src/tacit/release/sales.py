@@ -114,5 +114,13 @@ def _scope(table: NoisyTable | RangesOf) -> set[str]:
 def _imagined(table: Marginal, domain: Domain) -> NoisyTable:
     """A table as it will be, but for its counts and its noise: what it tells does not depend on them."""
     counts = np.zeros(table.size(domain), dtype=np.int64)
-    made = Measured("", table, counts, 1, Noise("laplace", 1.0), Loss("epsilon", 0), Receipt(0, ""))
+    made = Measured(
+        key="",
+        question=table,
+        values=counts,
+        unit=1,
+        noise=Noise("laplace", 1.0),
+        cost=Loss.nothing("epsilon"),
+        receipt=Receipt(0, ""),
+    )
     return NoisyTable(made, domain, 0, 0.5)

@@ -10,7 +10,7 @@ from msgspec.structs import FieldInfo, fields
 
 from tacit.errors import ConfigError
 
-Whole = Annotated[int, Meta(ge=1, le=10**9, description="a whole number from 1 to 1,000,000,000")]
+WholeSetting = Annotated[int, Meta(ge=1, le=10**9, description="a whole number from 1 to 1,000,000,000")]
 Share = Annotated[float, Meta(ge=0, lt=1, description="a share of the budget, from 0 to below 1")]
 Confidence = Annotated[float, Meta(ge=0.5, le=1 - 1e-9, description="a number from 0.5 to 0.999999999")]
 
@@ -30,6 +30,11 @@ class Settings(Protocol):
         """The share of the budget that hard answers are bought from, most of it by gates."""
         ...
 
+    @property
+    def warm(self) -> float:
+        """The share of the budget for a warm start, which may be drawn to a prior; 0 where there is none."""
+        ...
+
 
 class Common(Struct, frozen=True, kw_only=True):
     """confidence: of the error bars."""
@@ -42,7 +47,8 @@ class DirectSettings(Struct, frozen=True, kw_only=True):
 
     free: ClassVar[tuple[str, ...]] = ()
     gated: ClassVar[float] = 0.0
-    questions: Whole = 100
+    warm: ClassVar[float] = 0.0
+    questions: WholeSetting = 100
 
 
 class HistogramSettings(Struct, frozen=True, kw_only=True):
@@ -50,7 +56,8 @@ class HistogramSettings(Struct, frozen=True, kw_only=True):
 
     free: ClassVar[tuple[str, ...]] = ("questions",)
     gated: ClassVar[float] = 0.0
-    questions: Whole = 10_000
+    warm: ClassVar[float] = 0.0
+    questions: WholeSetting = 10_000
 
 
 class IterativeSettings(Struct, frozen=True, kw_only=True):
@@ -64,8 +71,8 @@ class IterativeSettings(Struct, frozen=True, kw_only=True):
     """
 
     free: ClassVar[tuple[str, ...]] = ("halt",)
-    questions: Whole = 10_000
-    hits: Whole = 200
+    questions: WholeSetting = 10_000
+    hits: WholeSetting = 200
     warm: Share = 0.0
     certify: Share = 0.0
     halt: bool = False

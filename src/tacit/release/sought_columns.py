@@ -20,7 +20,7 @@ from tacit.release.ranges.distribution import Distribution
 from tacit.show.chart.axes import round_number
 
 BINS = {"integer": 40, "numeric": 10, "date": 0, "category": 0}  # about how many, where `discover = true`
-TRIMMED = 0.005  # of the rows at either end may lie outside: they are clamped
+_TRIMMED = 0.005  # of the rows at either end may lie outside: they are clamped
 ABOVE_NOISE = 1 / 2  # of the band: little noise is left where there are no rows, so that less than all of it is enough
 OTHERS = ("other", "another", "none of these", "not listed here")
 _TAKES = {
@@ -92,7 +92,7 @@ class Sought:
 
     def ends(self, counts: Distribution) -> float:
         """The share of the rows that is left outside at either end: so many that an end is no noise."""
-        return min(0.25, max(TRIMMED, ABOVE_NOISE * counts.half_width / max(float(counts.prefixes[-1]), 1.0)))
+        return min(0.25, max(_TRIMMED, ABOVE_NOISE * counts.half_width / max(float(counts.prefixes[-1]), 1.0)))
 
     def _first_and_last(self, counts: Distribution) -> tuple[int, int]:
         """The cells of the grid that the bounds begin and end with."""

@@ -19,7 +19,7 @@ from tacit.model import span
 from tacit.model.aggregate import Aggregate
 from tacit.model.answer import Answer
 from tacit.model.calculation import (
-    ANY,
+    NO_LIMITS,
     Given,
     Outer,
     Relation,
@@ -32,7 +32,7 @@ from tacit.model.calculation import (
 )
 from tacit.model.curve import Quantile
 from tacit.model.derivation import Derived, Fold, Folded, attribute_of
-from tacit.model.facts import EXACT, joined
+from tacit.model.facts import EXACT, ROWS, joined
 from tacit.model.formula import Figure
 from tacit.model.select import Select
 from tacit.model.span import Spans, Texts, Values, Verdicts, Wholes
@@ -42,7 +42,6 @@ from tacit.release.evidence import Found, Need, Setting, facts_of, with_widest
 
 Single = Callable[[Aggregate], Answer]  # the answer to a value of all rows
 Noted = list[str]
-AT_ONCE = "all rows that went into it at once"
 _CHOSEN = "the rows were chosen by noisy values: a bar holds for its group by itself, not for the choice"
 
 
@@ -75,12 +74,12 @@ def answer(derived: Derived, needs: Sequence[Need], found: Found, setting: Setti
         notes.append(_UNKNOWN)
     facts = facts_of(needs, found, made.confidence, setting)
     shown_errors = [one for column, free in zip(errors, plain, strict=True) if not free for one in column]
-    together = any(AT_ONCE in key for i, _, _ in values for key in made.risks[i] if isinstance(key, tuple))
+    together = any(ROWS in key for i, _, _ in values for key in made.risks[i] if isinstance(key, tuple))
     if made.rows or not values:
-        facts = with_widest(facts, shown_errors, needs, found, AT_ONCE if together else "")
+        facts = with_widest(facts, shown_errors, needs, found, ROWS if together else None)
         some = [one for one in shown_errors if one is not None]
         if some and len(some) < len(shown_errors):  # the line below says of how many; this is what theirs are about
-            (bar,) = with_widest(facts, some, needs, found, AT_ONCE if together else "").bars
+            (bar,) = with_widest(facts, some, needs, found, ROWS if together else None).bars
             notes.append(f"the bars that there are hold for {bar.about}")
     facts = replace(facts, note=joined((*notes, *derived.notes)))
     text = derived.summary(setting.domain)
@@ -117,7 +116,7 @@ def columns_alone(derived: Derived, setting: Setting) -> Listing:
         titles=_distinct([one.title for one in values]),
         listed=(),
         facts=setting.public(joined(derived.notes)),
-        limits=(ANY,) * len(values),
+        limits=(NO_LIMITS,) * len(values),
         plain=tuple(bare(one.node) for one in values),
     )
 
@@ -176,7 +175,7 @@ def _no_rows(source: Select | Folded | Derived) -> Relation:
     labels = {attribute_of(source, i) for i, kind in enumerate(source.kinds) if kind == "text"}
     none = np.zeros(0, dtype=np.int64)
     return Relation(
-        0, columns, ({},) * len(columns), {name: (0, none) for name in labels if name}, (ANY,) * len(columns)
+        0, columns, ({},) * len(columns), {name: (0, none) for name in labels if name}, (NO_LIMITS,) * len(columns)
     )
 
 
@@ -201,7 +200,7 @@ def _released(select: Select, sources: _Sources) -> Relation:
         columns.append(Texts.of([names[i] for i in ranks], ranks.tolist()))
         groups[group.name] = setting.domain[group.name].size, np.array([one[0] for one in part])[ranks]
         risks.append({})
-        limits.append(ANY)
+        limits.append(NO_LIMITS)
     if select.groups and not select.columns:
         notes.append("declared values, whether a row has them or not")
     for column in select.columns:
@@ -209,7 +208,7 @@ def _released(select: Select, sources: _Sources) -> Relation:
             made = quantiles.numbers(column.value, select.groups, sources.found, setting)
             # Its bars hold for each row by itself, so nothing is known of several rows at once.
             unknown = sources.at_once and len(cells) > 1
-            nothing = Spans(made.spans.value, *(np.full(len(cells), end) for end in ANY))
+            nothing = Spans(made.spans.value, *(np.full(len(cells), end) for end in NO_LIMITS))
             errors[len(columns)] = nothing.error if unknown else made.errors
             columns.append(nothing if unknown else made.spans)
             risks.append({(column.value, select.groups): 1.0 if unknown else made.unsure})
@@ -234,7 +233,7 @@ def _figures(ask: Aggregate, select: Select, sources: _Sources) -> tuple[Sequenc
     if select.groups:
         made = composition.figures(ask, select.groups, found, setting, at_once=at_once)
         notes.append(made.facts.note)
-        event = (AT_ONCE,) if at_once else ()
+        event = (ROWS,) if at_once else ()
         return made.figures, {(part, select.groups, *event): made.unsure for part in made.noisy}
     one = single(ask)
     notes.append(one.note)
@@ -311,7 +310,7 @@ def _beside(other: Relation, given: Relation) -> tuple[Spans, Risks]:
 def _of_no_rows(folds: Sequence[Fold]) -> Relation:
     """What is put together from no rows, whatever is released: a count is 0, and all else NULL."""
     made = tuple(Spans.known(np.zeros(1)) if fold.kind == "count" else Spans.none(1) for fold in folds)
-    return Relation(1, made, ({},) * len(made), {}, (ANY,) * len(made))
+    return Relation(1, made, ({},) * len(made), {}, (NO_LIMITS,) * len(made))
 
 
 def _folded(folded: Folded, sources: _Sources) -> Relation:
@@ -348,7 +347,7 @@ def _folded(folded: Folded, sources: _Sources) -> Relation:
         tuple(columns),
         tuple(risks),
         {name: (size, at[first]) for name, (size, at) in kept.items()},
-        (ANY,) * len(columns),
+        (NO_LIMITS,) * len(columns),
         chosen=given.chosen and folded.grouped,
     )
 
@@ -368,7 +367,7 @@ def _fold(fold: Fold, met: Verdicts, of: Spans | None, chosen: bool) -> tuple[fl
     if of is None:
         return count
     if not met.true.any():
-        return math.nan, *(ANY if chosen else (math.nan, math.nan))
+        return math.nan, *(NO_LIMITS if chosen else (math.nan, math.nan))
     if fold.kind in ("min", "max"):
         largest = _largest(of if fold.kind == "max" else span.negative(of), inside, certain, met.true)
         return largest if fold.kind == "max" else (-largest[0], -largest[2], -largest[1])
@@ -378,7 +377,7 @@ def _fold(fold: Fold, met: Verdicts, of: Spans | None, chosen: bool) -> tuple[fl
     value = math.fsum(of.value[there]) if there.any() else math.nan
     exists = fold.kind != "sum" or certain.any()  # a sum of no rows is NULL
     bounded = exists and np.isfinite([low, high]).all()
-    ends = (_summed(low, -math.inf), _summed(high, math.inf)) if bounded else ANY
+    ends = (_summed(low, -math.inf), _summed(high, math.inf)) if bounded else NO_LIMITS
     if fold.kind == "sum":
         return value, *ends
     added, rows = (Spans(*(np.full(1, x) for x in one)) for one in ((value, *ends), (there.sum(), *count[1:])))
@@ -391,7 +390,7 @@ def _largest(of: Spans, inside: span.Bools, certain: span.Bools, possible: span.
     """The largest is at least what each row that is certainly there is, and at most what one that may be there is."""
     found = float(np.nanmax(of.value[inside & ~np.isnan(of.value)], initial=-math.inf))
     ends = float(of.low[certain].max(initial=-math.inf)), float(of.high[possible].max(initial=-math.inf))
-    return math.nan if math.isinf(found) else found, *(ends if np.isfinite(ends).all() else ANY)
+    return math.nan if math.isinf(found) else found, *(ends if np.isfinite(ends).all() else NO_LIMITS)
 
 
 def _summed(ends: span.Floats, towards: float) -> float:

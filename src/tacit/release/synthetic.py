@@ -34,20 +34,20 @@ from tacit.release.public import Public
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.rectangles import Rectangles
 from tacit.release.warm_start import fit_all
-from tacit.show.frames import Frame, FrameColumn, Framed, Kind
+from tacit.show.frames import ColumnKind, Frame, FrameColumn, Framed
 
-MAX_TABLE = 2**22  # cells of a table of made-up rows that is worked out for a comparison
+MAX_COMPARED_CELLS = 2**22  # cells of a table of made-up rows that is worked out for a comparison
 _AT_95 = 1.96  # standard deviations of Gaussian noise in its bar at 95 %
 _SHOWN = 20  # rows, in a notebook
-_KINDS: dict[str, Kind] = {"boolean": "truth", "integer": "whole", "numeric": "real", "date": "day"}
+_KINDS: dict[str, ColumnKind] = {"boolean": "truth", "integer": "whole", "numeric": "real", "date": "day"}
 
 
-Codes = Sequence[NDArray[np.integer]]
+CodeColumns = Sequence[NDArray[np.integer]]
 Counts = NDArray[np.int64]
 Tally = Callable[[tuple[str, ...]], Counts]
 
 
-def draw(public: Public, mechanism: Answerer, rows: int, rng: np.random.Generator) -> Codes:
+def draw(public: Public, mechanism: Answerer, rows: int, rng: np.random.Generator) -> CodeColumns:
     """Rows of what the mechanism knows; where that has none, of the distribution that fits all released answers."""
     try:
         return mechanism.draw(rows, rng)
@@ -210,7 +210,7 @@ class Synthetic(Framed):
         return found
 
 
-def distances(domain: Domain, codes: Codes, rows: int, released: Iterable[Measured]) -> tuple[TableDistance, ...]:
+def distances(domain: Domain, codes: CodeColumns, rows: int, released: Iterable[Measured]) -> tuple[TableDistance, ...]:
     """Every released table, then every attribute that only wider tables tell of, then the single questions as one."""
     measured = list(released)
     tally = _tally(domain, codes)
@@ -308,10 +308,10 @@ def _scope(question: Marginal) -> tuple[str, ...]:
 
 
 def _small(scope: tuple[str, ...], domain: Domain) -> bool:
-    return domain.size_of(scope) <= MAX_TABLE
+    return domain.size_of(scope) <= MAX_COMPARED_CELLS
 
 
-def _tally(domain: Domain, codes: Codes) -> Tally:
+def _tally(domain: Domain, codes: CodeColumns) -> Tally:
     columns = dict(zip(domain.names, codes, strict=True))
 
     @lru_cache(maxsize=64)
@@ -326,7 +326,7 @@ def _tally(domain: Domain, codes: Codes) -> Tally:
     return tally
 
 
-def _kind(attribute: Attribute) -> Kind:
+def _kind(attribute: Attribute) -> ColumnKind:
     """The kind of its values in a frame: from the declaration alone, so that it does not depend on the rows drawn."""
     if attribute.other is not None:
         return "text"

@@ -26,8 +26,8 @@ from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.workload import Marginal, Tree, leaves
 from tacit.release.allocation import allocation
-from tacit.release.hypothesis.cell_weights import MAX_CELLS, Dense
-from tacit.release.hypothesis.fit import Fitted, Progress, fit
+from tacit.release.hypothesis.cell_weights import MAX_LISTED_CELLS, Dense
+from tacit.release.hypothesis.fit import Fitted, StepProgress, fit
 from tacit.release.hypothesis.fit_mixture import FittedMixture, fit_mixture
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.prior import Prior
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # A fit that is made otherwise needs another name: what was certified of this one is not its.
 FIT, FIT_OF_PAIRS, FIT_OF_TRIPLES = "interactions 2", "mixture 4", "mixture 5"
 AnyFit = Fitted | FittedMixture
-MOST_KEPT = 2**22  # cells of a distribution that is kept: above that its file would be larger than it is worth
+MOST_KEPT_CELLS = 2**22  # cells of a distribution that is kept: above that its file would be larger than it is worth
 Wanted = Residuals | Marginal | Tree
 
 
@@ -65,9 +65,11 @@ class WarmStart:
         return self.fitted.hypothesis
 
 
-def warm_start(public: Public, curator: Curator | None, *, loss: Loss, progress: Progress | None = None) -> WarmStart:
+def warm_start(
+    public: Public, curator: Curator | None, *, loss: Loss, progress: StepProgress | None = None
+) -> WarmStart:
     """Buy what `wanted` says for at most `loss` in all, and fit it."""
-    if public.domain.size > MAX_CELLS:
+    if public.domain.size > MAX_LISTED_CELLS:
         Mixture.uniform(public.domain)  # refuses a domain too wide for it, before anything is paid
     if loss.measure != public.total.measure or loss.atoms <= 0:
         raise InvalidBudget(f"a warm start costs some {public.total.measure}, not {loss}.")
@@ -77,7 +79,7 @@ def warm_start(public: Public, curator: Curator | None, *, loss: Loss, progress:
     return found
 
 
-def recalled(public: Public, *, progress: Progress | None = None) -> WarmStart | None:
+def recalled(public: Public, *, progress: StepProgress | None = None) -> WarmStart | None:
     """The start that was bought, folded from what was released; None where there is none, or only a part of one."""
     begun = begun_with(public)
     if begun is None or begun.left:
@@ -104,7 +106,7 @@ class Begun(NamedTuple):
 
     def name(self, public: Public) -> str:
         """Which guess it is, once it is whole."""
-        return fit_name(self.measured, public.prior, mixture=public.domain.size > MAX_CELLS)
+        return fit_name(self.measured, public.prior, mixture=public.domain.size > MAX_LISTED_CELLS)
 
 
 def begun_with(public: Public) -> Begun | None:
@@ -132,7 +134,7 @@ def kept_fit(public: Public, kind: str, name: str, fit: Callable[[], AnyFit]) ->
     The name has the seals of all that it was fitted to, so that one of other releases is never taken for it.
     """
     content = None if public.shelf is None else public.shelf.get(kind, name)
-    found = None if content is None else unpacked(content, public.domain, mixture=public.domain.size > MAX_CELLS)
+    found = None if content is None else unpacked(content, public.domain, mixture=public.domain.size > MAX_LISTED_CELLS)
     if found is not None:
         return found
     made = fit()
@@ -164,10 +166,10 @@ def fit_all(
     prior: Prior | None = None,
     before: AnyFit | None = None,
     sweeps: int | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> AnyFit:
     """Fit everything measured: over all cells of X where they can be listed, else by a mixture of products."""
-    if domain.size > MAX_CELLS:
+    if domain.size > MAX_LISTED_CELLS:
         earlier = before if isinstance(before, FittedMixture) else None
         return fit_mixture(domain, measured, rows, prior=prior, before=earlier, progress=progress)
     listed, most = before if isinstance(before, Fitted) else None, {} if sweeps is None else {"sweeps": sweeps}
@@ -272,7 +274,7 @@ def packed(fitted: AnyFit) -> bytes | None:
     if isinstance(fitted, FittedMixture):
         arrays: list[NDArray[Any]] = [fitted.logits, fitted.log_weights, *fitted.hypothesis.arrays()]
         return _written({"misfit": fitted.misfit, "numbers": fitted.numbers}, arrays)
-    if fitted.hypothesis.domain.size > MOST_KEPT:
+    if fitted.hypothesis.domain.size > MOST_KEPT_CELLS:
         return None
     facts = {
         "misfit": fitted.misfit,

@@ -12,7 +12,7 @@ Roth, lecture 12
                       FRESH_NOISE, EQUAL_HALVES, LECTURE_12
 Smith & Ullman, notes on query release
     smith_ullman      every_interval, prefixes_and_differences, binary_tree, wide_tree, best_branching, square_root,
-                      lower_bound
+                      lower_bound; textbook, honaker, which read noisy trees
 Roth & Roughgarden 2010, "Interactive Privacy via the Median Mechanism"
     median_paper      sections 3 and 4: PaperConstants, Thresholds, agreement, easy_error, sample_records,
                       alpha_reached, doubling_phases

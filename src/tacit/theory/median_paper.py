@@ -37,7 +37,7 @@ from tacit.theory.lecture_8 import Bound, check, sampled_net_rows
 LOWEST, HIGHEST = 3 / 4, 9 / 10  # the range of the thresholds
 SHRINKS = math.log(50 / 47)  # lemma 4.7: a hard answer leaves at most 94/100 of the databases
 HARD, BAD = 20, 160  # multiples of M: hard answers, and easy ones whose threshold is not good
-NEAREST = 1 / 100  # how near a noisy r must be to r
+_NEAREST = 1 / 100  # how near a noisy r must be to r
 
 
 def agreement(truth: float, values: ArrayLike, alpha: float) -> float:
@@ -176,12 +176,12 @@ class PaperConstants:
 
     def noisy_agreement(self, n: float) -> float:
         """Lemma 4.3: some noisy r is off by more than 1/100 with probability at most k exp(-alpha n epsilon'/200)."""
-        return self.questions * math.exp(-NEAREST * self.alpha * n * self.epsilon_each / 2)
+        return self.questions * math.exp(-_NEAREST * self.alpha * n * self.epsilon_each / 2)
 
     def noisy_answers(self, n: float) -> float:
         """Lemma 4.4: some hard answer is off by more than alpha/100; as above, with 100, for hard answers only."""
         hard = min(self.questions, self.hard_limit + 1)
-        return hard * math.exp(-NEAREST * self.alpha * n * self.epsilon_each)
+        return hard * math.exp(-_NEAREST * self.alpha * n * self.epsilon_each)
 
     def failure(self, n: float) -> float:
         """Theorem 4.2: not all answers are within alpha with probability at most this. Above 1 it says nothing."""

@@ -1,7 +1,8 @@
-"""Smith & Ullman, notes on query release: the ladder of ways to answer all ranges, and what came after. Numbers only.
+"""Smith & Ullman, notes on query release: the ladder of ways to answer all ranges, and what came after.
 
 Errors are in counts. Neighbours replace one row. Logs are natural where nothing else is said. Where the notes' constant
-allows for less structure than ours, both are given.
+allows for less structure than ours, both are given. The two ways in which the notes and their successors read prefixes
+off a tree run on noisy answers, which have the nodes on their last axis; the product's is `ranges.tree.consistent`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.model.workload import Tree
+from tacit.release.ranges.tree import from_below, node_counts
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,36 @@ def lower_bound(bins: int) -> int:
     while value > 1:
         value, times = math.log2(value), times + 1
     return times
+
+
+def textbook(values: ArrayLike, tree: Tree, leaves: int, total: float) -> Floats:
+    """Every prefix as a sum of nodes: F(0) = 0, ..., F(leaves) = n.
+
+    Smith & Ullman, claim 2.3: at most log2 D nodes for a binary tree; branching - 1 of each level in general.
+    """
+    return _added_up(node_counts(values, tree, leaves), tree, leaves, total)
+
+
+def honaker(values: ArrayLike, tree: Tree, leaves: int, total: float) -> Floats:
+    """Every prefix as a sum of nodes, each first combined with all that lies below it.
+
+    Honaker 2015, "estimation from below": a node's own answer and the sum of its children, weighted by precision.
+    """
+    seen, _ = from_below(values, tree, leaves)
+    return _added_up(seen, tree, leaves, total)
+
+
+def _added_up(nodes: list[Floats], tree: Tree, leaves: int, total: float) -> Floats:
+    """Where every leaf starts, by sums over the older siblings of its ancestors."""
+    starts = np.zeros((*nodes[0].shape[:-1], 1))
+    for level, branching in zip(nodes, tree.branching, strict=True):
+        width = level.shape[-1]
+        padded = np.zeros((*level.shape[:-1], starts.shape[-1] * branching))
+        padded[..., :width] = level
+        families = padded.reshape(*level.shape[:-1], starts.shape[-1], branching)
+        older = np.cumsum(families, axis=-1) - families
+        starts = (starts[..., None] + older).reshape(padded.shape)[..., :width]
+    return np.concatenate([starts, np.full((*starts.shape[:-1], 1), float(total))], axis=-1)
 
 
 def _laplace_max(draws: int) -> float:

@@ -5,21 +5,23 @@ The text never reaches an engine: it is read into an `Ask` about the declared at
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from tacit.errors import InvalidQuery
-from tacit.model.ask import Ask, Derived, Select
+from tacit.model.ask import Ask, Count, Derived, Select
 from tacit.model.domain import Domain
 from tacit.model.sql.calculation import ALLOWED
 from tacit.model.sql.count import simple_count
 from tacit.model.sql.idiom import BY_WORD, CALLED
 from tacit.model.sql.parts import with_attributes
-from tacit.model.sql.reading import Reading, place
+from tacit.model.sql.reading import Metering, Reading, Unmetered, place
 from tacit.model.sql.statement import ask_of
 
-__all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse", "parse_where"]
+__all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse", "parse_where", "plain_count"]
 
 DIALECT = DuckDB()
 MAX_LENGTH = 10_000
@@ -50,15 +52,27 @@ _VIEW = "declare a view in the data source"
 _HINTS = {**BY_WORD, **dict.fromkeys(("JOIN", "UNION", "EXCEPT", "INTERSECT", "LEFT", "RIGHT"), _VIEW)}
 
 
-def parse(statement: str, domain: Domain) -> Ask:
+def parse(statement: str, domain: Domain, meter: Metering | None = None) -> Ask:
     """Read one statement about the declared attributes; refuse anything else with the place and a hint.
+
+    meter: is told what reading it takes, and may refuse it.
 
     >>> from tacit.model.attribute import category
     >>> domain = Domain({"sex": category(["F", "M"])})
     >>> parse("SELECT COUNT(*) FROM data WHERE sex = 'F'", domain).words(domain)
     'sex = F'
     """
-    return _parse("", statement, domain)
+    return _parse("", statement, domain, meter or Unmetered())
+
+
+def plain_count(statement: str, domain: Domain) -> Count | None:
+    """What a statement asks that is a plain count, which takes little to read; None for any other, also a wrong one."""
+    try:
+        tokens = DIALECT.tokenize(statement)
+        _check_tokens(tokens, domain)
+    except Exception:  # `parse` says what is wrong with it
+        return None
+    return simple_count(tokens, domain)
 
 
 def parse_where(where: str, domain: Domain) -> Ask:
@@ -70,10 +84,10 @@ def parse_where(where: str, domain: Domain) -> Ask:
     True
     """
     whole = where.lstrip()[:6].upper() == "SELECT"
-    return _parse("" if whole else "SELECT COUNT(*) FROM data WHERE ", where, domain)
+    return _parse("" if whole else "SELECT COUNT(*) FROM data WHERE ", where, domain, Unmetered())
 
 
-def _parse(before: str, statement: str, domain: Domain) -> Ask:
+def _parse(before: str, statement: str, domain: Domain, meter: Metering) -> Ask:
     """Read `before` and the statement as one; places in errors are those in the statement."""
     if len(statement) > MAX_LENGTH:
         raise InvalidQuery(f"a statement has at most {MAX_LENGTH:,} characters; this one has {len(statement):,}.")
@@ -96,11 +110,11 @@ def _parse(before: str, statement: str, domain: Domain) -> Ask:
     if len(asked) != 1 or not isinstance(asked[0], exp.Select):
         raise InvalidQuery(f"one SELECT statement is asked at a time. {ALLOWED}")
     try:
-        found = ask_of(with_attributes(asked[0], domain), Reading(domain))
+        found = ask_of(with_attributes(asked[0], domain), Reading(domain, meter))
     except RecursionError:
         raise InvalidQuery("the statement has too many conditions; list values with IN.") from None
     if isinstance(found, Select | Derived):  # it has no other form that could be sent to a server
-        object.__setattr__(found, "text", before + statement)
+        return replace(found, text=before + statement)
     return found
 
 

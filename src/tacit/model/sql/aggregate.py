@@ -90,6 +90,7 @@ def aggregate(node: exp.Expr, where: Expression, read: Reading) -> Valued | None
     if type(node) in _PAIRS and only(node, "this", "expression"):
         sample, correlation = _PAIRS[type(node)]
         names = column(stripped(node.this), read), column(stripped(node.expression), read)
+        read.weighs(*names)
         return Covariance(read.domain, names, read.bind(where), sample, correlation), 1.0
     if type(node) in _EXTREMES:
         raise InvalidQuery(_extreme(node, read))
@@ -164,6 +165,7 @@ def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> V
         some = _both(where, Among(name, (True,)))
         known = _both(where, Among(name, (True, False)))
         return _part(some, known, read) if mean else _counted(some, read)
+    read.weighs(name)
     rows = read.bind(where)
     return (Mean(read.domain, name, rows) if mean else Sum(read.domain, name, rows)), 1.0
 
@@ -183,8 +185,9 @@ def _spread(node: exp.Expr, where: Expression, read: Reading) -> Valued | None:
     inner = stripped(node.this)
     if not isinstance(inner, exp.Column):
         return None
-    sample, root = _SPREADS[type(node)]
-    return Variance(read.domain, column(inner, read), read.bind(where), sample, root), 1.0
+    name, (sample, root) = column(inner, read), _SPREADS[type(node)]
+    read.weighs(name)
+    return Variance(read.domain, name, read.bind(where), sample, root), 1.0
 
 
 def _quantile(node: exp.Expr, where: Expression, read: Reading) -> Valued | None:
@@ -289,7 +292,7 @@ def _counted_column(node: exp.Expr, read: Reading) -> str:
     try:
         return column(node, read)
     except InvalidQuery as refusal:
-        if "did you mean" in refusal.sentence:
+        if refusal.suggestion is not None:
             raise
         raise InvalidQuery(
             f"{refusal.sentence} COUNT(*) counts rows, which are persons where each has one row; what tells persons "

@@ -19,10 +19,10 @@ from tacit.model.ask import GroupBy
 from tacit.model.attribute import Attribute
 from tacit.model.bands import FITTING, Bands, Period, as_texts, by_label, by_period, by_width, cuts_period
 from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not, OfOne
-from tacit.model.sql.reading import Reading, column, finite, only, plain_value, stripped, text
+from tacit.model.sql.reading import GROUP_WORK, Reading, column, finite, only, plain_value, stripped, text
 from tacit.model.values import MAX_LABEL, Days, Listed, Value
 
-MAX_CELLS = 2**20  # of a result
+MAX_RESULT_ROWS = 2**20  # of a result
 _HOLDS: dict[Comparison, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -32,6 +32,7 @@ _HOLDS: dict[Comparison, Callable[[Any, Any], bool]] = {
 # How strftime writes a month and a year, and how much of a day that is.
 _WRITTEN: dict[str, Period] = {"%Y-%m": "month", "%Y": "year"}
 _LETTERS: dict[Period, int] = {"month": len("2024-05"), "year": len("2024")}
+_SHORTEST = {"day": 1, "week": 7, "month": 28, "quarter": 90, "year": 365}  # days of such a period, at least
 TRUNCATED = (exp.DateTrunc, exp.TimestampTrunc)
 
 
@@ -78,7 +79,7 @@ def _by_width(node: exp.Expr, read: Reading) -> GroupBy | None:
     if not floor and (attribute.kind == "numeric" or attribute.edge(0) < 0):
         raise InvalidQuery(f"write FLOOR({name} / {width}) * {width}: without FLOOR engines do not agree on it.")
     check_cells(attribute.size)
-    return GroupBy(name, name, by_width(name, attribute, width))
+    return GroupBy(name, name, by_width(name, attribute, width, lambda number: read.meter.takes(GROUP_WORK * number)))
 
 
 def _by_period(node: exp.Expr, read: Reading) -> GroupBy | None:
@@ -105,6 +106,7 @@ def _by_period(node: exp.Expr, read: Reading) -> GroupBy | None:
             f"{', '.join(fit)}."
         )
     check_cells(attribute.size)
+    read.meter.takes(GROUP_WORK * (attribute.size // (_SHORTEST[period] // _SHORTEST[attribute.values.by]) + 1))
     if attribute.other is not None and cuts_period(attribute.values, period):
         read.notes.append(f"{name} takes {attribute.takes}: days before and after are {attribute.other}")
     if written is not None:
@@ -122,6 +124,7 @@ def _coalesced(node: exp.Expr, read: Reading) -> GroupBy | None:
     if not isinstance(attribute.values, Listed):
         raise InvalidQuery(f"{text(node)} is not answered here; missing values are asked for with {name} IS NULL.")
     check_cells(attribute.size)
+    read.meter.takes(GROUP_WORK * attribute.size)
     text_or_number = str if attribute.kind == "boolean" else type(attribute.values.values[0])
     label = checked_label(value)
     if not isinstance(label, text_or_number):
@@ -145,8 +148,8 @@ def checked_label(value: Value) -> str | int | float:
 
 
 def check_cells(cells: int) -> None:
-    if cells > MAX_CELLS:
-        raise InvalidQuery(f"the result would have up to {cells:,} rows; the most is {MAX_CELLS:,}.")
+    if cells > MAX_RESULT_ROWS:
+        raise InvalidQuery(f"the result would have up to {cells:,} rows; the most is {MAX_RESULT_ROWS:,}.")
 
 
 # -- comparisons ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
-from tacit.model.calculation import Case, Constant, End, Ending, Kind, Operation, Outer, kind
+from tacit.model.calculation import Case, Constant, End, Ending, Operation, Outer, ValueKind, kind
 from tacit.model.sql.idiom import instead_of
 from tacit.model.sql.reading import WrittenCase, choice, finite, only, plain_value, text
 from tacit.model.sql.statistic import FUNCTIONS
@@ -42,7 +42,7 @@ class Scope(Protocol):
     """What the names and aggregates of an expression stand for."""
 
     @property
-    def kinds(self) -> Sequence[Kind]:
+    def kinds(self) -> Sequence[ValueKind]:
         """The kinds of the columns that expressions are over."""
 
     def given(self, node: exp.Expr) -> Outer | None:

@@ -28,7 +28,18 @@ from tacit.model.sql.band import (
     missing,
 )
 from tacit.model.sql.idiom import instead_of
-from tacit.model.sql.reading import Reading, choice, column, only, plain_value, start_of, stripped, text
+from tacit.model.sql.reading import (
+    VALUE_WORK,
+    Grouped,
+    Reading,
+    choice,
+    column,
+    only,
+    plain_value,
+    start_of,
+    stripped,
+    text,
+)
 from tacit.model.values import Listed, Value
 
 MAX_PATTERN = 100  # characters of a LIKE pattern
@@ -169,8 +180,28 @@ def _group_and_value(node: exp.Expr, read: Reading) -> Expression | None:
 
 
 def grouping(node: exp.Expr, read: Reading) -> GroupBy | None:
-    """The column and the groups of its values that an expression is, by its wider bins or a CASE; None for others."""
-    return banded(node, read) or _cased(node, read)
+    """The column and the groups of its values that an expression is, by its wider bins or a CASE; None for others.
+
+    They are read once, wherever in the statement the same words stand: of a wide attribute there may be many.
+    """
+    if isinstance(node, exp.Column | exp.Literal) or read.groups:
+        return banded(node, read) or _cased(node, read)
+    known = read.grouped.get(node)
+    if known is None:
+        said, mistakes = len(read.notes), len(read.mistakes)
+        group, refusal = None, None
+        try:
+            group = banded(node, read) or _cased(node, read)
+        except InvalidQuery as error:
+            refusal = error
+        known = Grouped(group, refusal, tuple(read.notes[said:]))
+        if len(read.mistakes) == mistakes:  # a mistake belongs to whoever reads it
+            read.grouped[node] = known
+    else:
+        read.notes.extend(note for note in known.notes if note not in read.notes)
+    if known.refusal is not None:
+        raise known.refusal
+    return known.group
 
 
 def _cased(node: exp.Expr, read: Reading) -> GroupBy | None:
@@ -200,6 +231,7 @@ def _cased(node: exp.Expr, read: Reading) -> GroupBy | None:
     check_cells(attribute.size)
     if len(met) * attribute.size > _MOST_TRIED:
         raise InvalidQuery(f"{text(node):.60} tries {len(met):,} conditions on {attribute.size:,} values, too many.")
+    read.meter.takes((len(met) + VALUE_WORK) * attribute.size)
     left = np.ones(attribute.size, dtype=np.bool_)
     found = dict[str | int | float | None, list[int]]()
     for one, query, label in zip(tried, met, labels, strict=True):

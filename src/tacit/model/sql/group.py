@@ -10,6 +10,8 @@ from sqlglot import exp
 
 from tacit.errors import InvalidQuery
 from tacit.model.ask import GroupBy
+from tacit.model.attribute import Attribute
+from tacit.model.bands import Bands
 from tacit.model.calculation import Belongs
 from tacit.model.description import describe
 from tacit.model.query import Query
@@ -43,7 +45,7 @@ def groups_of(select: exp.Select, read: Reading) -> list[GroupBy]:
 
 def _safe_group(item: exp.Expr, read: Reading) -> GroupBy | None:
     """The group that an item of the select list is; what is wrong with it is said when the item is read."""
-    trial = Reading(read.domain)
+    trial = Reading(read.domain, read.meter, matched=read.matched, grouped=read.grouped, declared=read.declared)
     try:
         found = group_of(item.unalias(), item.alias if isinstance(item, exp.Alias) else "", trial)
     except InvalidQuery:
@@ -88,11 +90,18 @@ def group_of(node: exp.Expr, alias: str, read: Reading) -> GroupBy | None:
     found = grouping(node, read)
     if found is None or found.bands is None:
         return found
-    attribute = read.domain[found.name]
-    declared = tuple(map(attribute.label, range(attribute.size)))
-    if found.bands.one_by_one and (found.bands.labels, found.bands.null) == (declared, attribute.missing):
+    if node not in read.declared:
+        read.declared[node] = _as_declared(found.bands, read.domain[found.name])
+    if read.declared[node]:
         return GroupBy(found.name, alias or found.name)
     return GroupBy(found.name, alias or found.title, found.bands)
+
+
+def _as_declared(bands: Bands, attribute: Attribute) -> bool:
+    """Whether groups are the declared values under their own labels; no label is made where they are not."""
+    if not bands.one_by_one or bands.null != attribute.missing or len(bands.labels) != attribute.size:
+        return False
+    return all(attribute.label(i) == label for i, label in enumerate(bands.labels))
 
 
 def check_size(groups: list[GroupBy] | tuple[GroupBy, ...], read: Reading) -> None:

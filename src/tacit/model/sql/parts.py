@@ -8,13 +8,13 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
-from tacit.model.attribute import Part
+from tacit.model.attribute import TimePart
 from tacit.model.domain import Domain
 from tacit.model.sql.band import TRUNCATED
 from tacit.model.values import Days
 
-_FUNCTIONS: dict[type[exp.Expr], Part] = {exp.Hour: "hour", exp.Month: "month", exp.Dayname: "weekday"}
-_WORDS: dict[str, Part] = {"HOUR": "hour", "MONTH": "month"}
+_FUNCTIONS: dict[type[exp.Expr], TimePart] = {exp.Hour: "hour", exp.Month: "month", exp.Dayname: "weekday"}
+_WORDS: dict[str, TimePart] = {"HOUR": "hour", "MONTH": "month"}
 _NUMBERED = (
     "WEEKDAY",
     "DOW",
@@ -71,7 +71,7 @@ def _attribute(node: exp.Expr, domain: Domain) -> exp.Expr:
     return exp.column(name, quoted=True)
 
 
-def _declared(part: Part, of: str, domain: Domain) -> str | None:
+def _declared(part: TimePart, of: str, domain: Domain) -> str | None:
     """The attribute that is a part of a column's dates or times, if one is declared."""
     given = ((name, attribute) for name, attribute in domain.items() if attribute.part == part)
     return next((name for name, attribute in given if (attribute.of or "").lower() == of.lower()), None)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from sqlglot import exp
 
@@ -15,12 +16,42 @@ from tacit.model.ask import GroupBy
 from tacit.model.clamped import clamped_ends
 from tacit.model.domain import Domain
 from tacit.model.expression import Expression
+from tacit.model.factor import MAX_TABLE
 from tacit.model.query import Query
 from tacit.model.values import Value
 
 MOST_SAID = 540  # characters of several mistakes
+GROUP_WORK, VALUE_WORK = 64, 8  # cells that might be gone through while a group is named, and while a value is weighed
 _CUT = re.compile(r" cannot be cut (?:at|after) ([^:]+):")  # in the words of `Attribute.cut`
 _PLACE = re.compile(r" \(line \d+, column \d+\)")
+
+
+class Grouped(NamedTuple):
+    """What was read of groups: the groups, if it is such an expression, or why not; and what has to be said of them."""
+
+    group: GroupBy | None
+    refusal: InvalidQuery | None
+    notes: tuple[str, ...]
+
+
+class Metering(Protocol):
+    """Counts what reading a statement takes, before it is done; whoever reads for others may refuse it."""
+
+    def takes(self, work: int) -> None:
+        """So many cells are about to be gone through."""
+
+    def table(self, groups: int, values: int) -> None:
+        """A table has so many groups, each of which is about attributes of so many values."""
+
+
+class Unmetered:
+    """For whoever reads a statement of his own."""
+
+    def takes(self, work: int) -> None:
+        pass
+
+    def table(self, groups: int, values: int) -> None:
+        pass
 
 
 @dataclass(frozen=True)
@@ -28,12 +59,16 @@ class Reading:
     """The domain that a statement is read for, and what has to be said about how it was read."""
 
     domain: Domain
+    meter: Metering = field(default_factory=Unmetered)
     groups: Mapping[str, GroupBy] = field(default_factory=dict)  # that a condition on groups may name, by their titles
     notes: list[str] = field(default_factory=list)
     clamped: list[str] = field(default_factory=list)  # beside these, where an answer has several values
     matched: list[int] = field(default_factory=list)
     mistakes: list[str] = field(default_factory=list)
     places: list[int | None] = field(default_factory=list)  # of the mistakes, in characters
+    grouped: dict[exp.Expr, Grouped] = field(default_factory=dict)  # the same words stand in SELECT and in GROUP BY
+    declared: dict[exp.Expr, bool] = field(default_factory=dict)  # whether such groups are just the declared values
+    cells: int = 1  # groups of the statement that is read, each of which has all its values
     _bound: list[tuple[Expression, Query]] = field(default_factory=list)  # several values share one WHERE
 
     def bind(self, condition: Expression) -> Query:
@@ -44,6 +79,14 @@ class Reading:
         self._bound.append((condition, condition.bind(self.domain)))
         self.clamped.extend(clamped_ends(condition, self.domain))
         return self._bound[-1][1]
+
+    def weighs(self, *names: str) -> None:
+        """Say that the values of attributes are about to be weighed, those of several with each other."""
+        values = math.prod(self.domain.sizes[name] for name in names)
+        if len(names) > 1 and values > MAX_TABLE:
+            return  # which is refused for that
+        self.meter.table(self.cells, values)
+        self.meter.takes(VALUE_WORK * values)
 
     @contextmanager
     def attempt(self, node: exp.Expr | None = None) -> Iterator[None]:

@@ -6,15 +6,16 @@ arithmetic, HAVING, ORDER BY, LIMIT and statements over the rows of another one,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Aggregate, Sum
 from tacit.model.ask import Ask, Column, Count, Derived, GroupBy, Quantile, Select
-from tacit.model.calculation import Constant, Elsewhere, Given, Kind, Operation, Outer, kind, kinds_of
+from tacit.model.calculation import Constant, Elsewhere, Given, Operation, Outer, ValueKind, kind, kinds_of
 from tacit.model.derivation import DerivedColumn, Fold, Folded, FoldKind, group_at
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Expression
@@ -27,12 +28,12 @@ from tacit.model.sql.group import belongs, check_size, group_among, groups_of, p
 from tacit.model.sql.reading import Reading, only, text
 from tacit.model.sql.statistic import statistic
 
-MAX_VALUES = 20  # aggregates of one statement
+MAX_AGGREGATES = 20  # aggregates of one statement
 _NO_ROWS = "rows are never shown: the statement has an aggregate, like COUNT(*)."
 _CLAUSES = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct", "with_")
-Rows = Select | Derived  # a statement by its rows
-Tables = Mapping[str, Rows | View]  # statements by the names that WITH gives them
-Source = tuple[View | Rows | None, set[str]]  # what a statement is about, and the names that it goes by
+InnerRows = Select | Derived  # a statement by its rows
+NamedRows = Mapping[str, InnerRows | View]  # statements by the names that WITH gives them
+NamedSource = tuple[View | InnerRows | None, set[str]]  # what a statement is about, and the names that it goes by
 
 
 def ask_of(select: exp.Select, read: Reading) -> Ask:
@@ -52,7 +53,7 @@ def ask_of(select: exp.Select, read: Reading) -> Ask:
     return found if found.notes else found.crosstab or found
 
 
-def rows_of(select: exp.Select, read: Reading, tables: Tables, about: Source | None = None) -> Rows | None:
+def rows_of(select: exp.Select, read: Reading, tables: NamedRows, about: NamedSource | None = None) -> InnerRows | None:
     """A statement by its rows; None where mistakes were found, which `read` keeps. `about`: its source, where known."""
     for clause, given in select.args.items():
         if given and clause not in _CLAUSES:
@@ -75,7 +76,7 @@ def rows_of(select: exp.Select, read: Reading, tables: Tables, about: Source | N
     return _over_data(select, read, tables)
 
 
-def _from(select: exp.Select, read: Reading, tables: Tables) -> Source:
+def _from(select: exp.Select, read: Reading, tables: NamedRows) -> NamedSource:
     """What a statement is about, and the names that it goes by."""
     table = select.args["from_"].this if select.args.get("from_") else None
     alone = table is None and only(select, "expressions", "with_") and not any(map(aggregates, select.expressions))
@@ -90,7 +91,7 @@ def _from(select: exp.Select, read: Reading, tables: Tables) -> Source:
     raise InvalidQuery("there is one table, and it is called data: write FROM data.")
 
 
-def _view_or_rows(select: exp.Select, read: Reading, tables: Tables) -> View | Rows | None:
+def _view_or_rows(select: exp.Select, read: Reading, tables: NamedRows) -> View | InnerRows | None:
     """What a statement inside another one gives: rows of data as they are, where it is only a choice of some."""
     plain = all(clause in ("expressions", "from_", "where") for clause, given in select.args.items() if given)
     shown = [item for item in select.expressions if isinstance(item, exp.Star | exp.Column) and not item.args.get("db")]
@@ -118,7 +119,7 @@ class Inner:
     """The inner part while a statement is read: what is released. It grows by every aggregate that is found."""
 
     read: Reading
-    tables: Tables
+    tables: NamedRows
     where: Expression
     groups: list[GroupBy]
     values: list[Aggregate | Quantile] = field(default_factory=list)
@@ -127,7 +128,7 @@ class Inner:
     partial: bool = False  # some groups could not be read: that a column is none of them says nothing
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[ValueKind]:
         return kinds_of(len(self.groups), len(self.values))
 
     def given(self, node: exp.Expr) -> Outer | None:
@@ -167,7 +168,7 @@ class Inner:
         return belongs(node, titled, self.groups, self.read)
 
 
-def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None:
+def _over_data(select: exp.Select, read: Reading, tables: NamedRows) -> InnerRows | None:
     where, distinct = select.args.get("where"), select.args.get("distinct")
     if not distinct and not select.args.get("group") and not any(map(asks, select.expressions)):
         raise InvalidQuery(f"{_NO_ROWS} {ALLOWED}")
@@ -175,7 +176,11 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
     with read.attempt(where):
         chosen = checked(where.this, read) if where else chosen
     known = len(read.mistakes)
-    inner = Inner(read, tables, All(()) if known else chosen, groups_of(select, read))
+    groups = groups_of(select, read)
+    # Before any value is read: to know what each bin of an attribute stands for takes long where there are many.
+    read = replace(read, cells=math.prod(group.number(read.domain) for group in groups))
+    read.meter.table(read.cells, sum(read.domain.sizes[group.name] for group in groups))
+    inner = Inner(read, tables, All(()) if known else chosen, groups)
     inner.partial = len(read.mistakes) > known
     shown = list[DerivedColumn]()
     for item in select.expressions:
@@ -194,8 +199,8 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
     outer = ending_of(select, inner, shown)
     if not distinct and not inner.values and not inner.elsewhere and not _lists(select, inner, shown):
         read.refuse("" if read.mistakes else f"{_NO_ROWS} {ALLOWED}")
-    if len(inner.values) > MAX_VALUES:
-        read.refuse(f"a statement has at most {MAX_VALUES} values; this one has {len(inner.values)}.")
+    if len(inner.values) > MAX_AGGREGATES:
+        read.refuse(f"a statement has at most {MAX_AGGREGATES} values; this one has {len(inner.values)}.")
     if read.mistakes:
         return None
     plain_count = len(inner.values) == 1 and isinstance(inner.values[0], Count)
@@ -211,7 +216,7 @@ def _lists(select: exp.Select, inner: Inner, shown: list[DerivedColumn]) -> bool
     return [one.node for one in shown] == [Given(i) for i in range(len(inner.groups))]
 
 
-def _put_together(inner: Inner, shown: list[DerivedColumn], ending: Ending) -> Rows:
+def _put_together(inner: Inner, shown: list[DerivedColumn], ending: Ending) -> InnerRows:
     """The inner part and what is worked out from it; the inner part alone where nothing is."""
     domain, read = inner.read.domain, inner.read
     count = [one.node for one in shown] == [Given(0)] and not inner.groups and isinstance(inner.values[0], Count)
@@ -258,15 +263,15 @@ class Over:
     """The rows of another statement while one over them is read, put together where it has aggregates."""
 
     read: Reading
-    tables: Tables
-    source: Rows
+    tables: NamedRows
+    source: InnerRows
     by: tuple[int, ...] | None  # None: every row for itself
     folds: list[Fold] = field(default_factory=list)
     elsewhere: list[Select | Folded | Derived] = field(default_factory=list)
     named: dict[str, Outer] = field(default_factory=dict)
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[ValueKind]:
         if self.by is None:
             return self.source.kinds
         return kinds_of(len(self.by), len(self.folds))
@@ -324,7 +329,7 @@ class Over:
         return belongs(node, titled, groups, self.read)
 
 
-def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) -> Rows | None:
+def _over_rows(select: exp.Select, source: InnerRows, read: Reading, tables: NamedRows) -> InnerRows | None:
     _check_numbers(source.selects, read.domain)
     if select.args.get("distinct"):
         raise InvalidQuery("DISTINCT is for SELECT DISTINCT a, b FROM data; the rows of a statement differ already.")
@@ -375,7 +380,7 @@ def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) 
 # -- what both have ---------------------------------------------------------------------------------------------------
 
 
-def _scalar(node: exp.Subquery, read: Reading, tables: Tables, elsewhere: list[Select | Folded | Derived]) -> Outer:
+def _scalar(node: exp.Subquery, read: Reading, tables: NamedRows, elsewhere: list[Select | Folded | Derived]) -> Outer:
     """A sub-select in the place of a number: it has one row and one value."""
     if not isinstance(node.this, exp.Select) or not only(node, "this"):
         raise InvalidQuery(f"{text(node)} is not answered here; a sub-select in the place of a number has one value.")

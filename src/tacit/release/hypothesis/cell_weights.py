@@ -23,9 +23,10 @@ from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.factor import Factor
 from tacit.model.query import Query
+from tacit.model.workload import Marginal
 from tacit.release.hypothesis.arrays import MEMORY, Device, room, torch_device
 
-MAX_CELLS = 2**27  # one gigabyte
+MAX_LISTED_CELLS = 2**27  # one gigabyte
 MAX_TILT = 200.0  # a cell's weight times this power of e stays a number
 Array = NDArray[np.float64]
 
@@ -42,7 +43,7 @@ _BLOCK = 2**20  # cells on a card that rows are drawn from together
 
 def listed(domain: Domain) -> Dense:
     """The uniform distribution over X: in memory where X fits there, else on a card if there is one with room."""
-    return Dense(domain, device=torch_device() if MAX_CELLS < domain.size <= room() else MEMORY)
+    return Dense(domain, device=torch_device() if MAX_LISTED_CELLS < domain.size <= room() else MEMORY)
 
 
 class Dense:
@@ -59,7 +60,7 @@ class Dense:
 
     def __init__(self, domain: Domain, weights: ArrayLike | None = None, *, device: Device = MEMORY) -> None:
         """The uniform distribution, or the one proportional to these weights (which are copied)."""
-        most = MAX_CELLS if device.name == "cpu" else room()
+        most = MAX_LISTED_CELLS if device.name == "cpu" else room()
         if domain.size > most:
             raise InvalidDomain(
                 f"the domain has {domain.size:,} cells; a distribution over all of them has at most {most:,}."
@@ -113,6 +114,12 @@ class Dense:
         sums = self._marginal(tuple(sorted(axes)))
         shares: Array = sums.transpose(np.argsort(np.argsort(axes))) / self._total
         return shares
+
+    def answer_table(self, table: Marginal) -> Array:
+        """The shares in all cells of a table, in the order of its queries."""
+        if table.where.is_everyone:
+            return self.marginal(table.names).ravel()
+        return self.answer_many(list(table.queries(self.domain)))
 
     def arrays(self) -> list[Array]:
         """All of it, in numbers whose bits can be compared."""

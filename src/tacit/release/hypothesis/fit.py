@@ -29,7 +29,7 @@ import numpy as np
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
-from tacit.release.hypothesis.cell_weights import MAX_CELLS, Array, Dense
+from tacit.release.hypothesis.cell_weights import MAX_LISTED_CELLS, Array, Dense
 from tacit.release.hypothesis.prior import LEAST, Drawn, Prior
 from tacit.release.hypothesis.single import with_likely_singles
 from tacit.release.hypothesis.terms import (
@@ -43,9 +43,9 @@ from tacit.release.hypothesis.terms import (
     terms_of,
 )
 
-SWEEPS = 15  # for each number of attributes
-CLOSE = 0.2  # standard deviations of the noise that the fit may still move
-LEAST_PULL = 2e-3  # below it noise alone asks for tilts beyond their limit
+_SWEEPS = 15  # for each number of attributes
+_CLOSE = 0.2  # standard deviations of the noise that the fit may still move
+_LEAST_PULL = 2e-3  # below it noise alone asks for tilts beyond their limit
 TERM_PULL = 1e-2  # of a single answer, or a level of a tree
 _SPREAD = 2.0  # of the logarithms of energies
 _DROWNED = 0.3  # deviations of the noise: the energy of an interaction that drowns in it, at least
@@ -54,7 +54,7 @@ _COARSE_ROUNDS = 8  # between a tree's coarse levels and the tables of its attri
 _FLOOR = 1e-250  # of a cell's share
 _TINY = 1e-300
 
-Progress = Callable[[int, int], None]
+StepProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +83,9 @@ def fit(
     prior: Prior | None = None,
     pull: float | None = None,
     before: Fitted | None = None,
-    sweeps: int = SWEEPS,
-    close: float = CLOSE,
-    progress: Progress | None = None,
+    sweeps: int = _SWEEPS,
+    close: float = _CLOSE,
+    progress: StepProgress | None = None,
 ) -> Fitted:
     """Fit released answers: whole tables, residuals, trees, single questions and lists, each with its noise.
 
@@ -93,8 +93,10 @@ def fit(
     fit of some of the answers: the new one starts there and is soon done. `progress` is told how many sweeps are done,
     and of how many at most.
     """
-    if domain.size > MAX_CELLS:
-        raise InvalidDomain(f"the domain has {domain.size:,} cells; a fit goes through at most {MAX_CELLS:,} of them.")
+    if domain.size > MAX_LISTED_CELLS:
+        raise InvalidDomain(
+            f"the domain has {domain.size:,} cells; a fit goes through at most {MAX_LISTED_CELLS:,} of them."
+        )
     check_pull(pull)
     if rows < 1 or sweeps < 1 or not close > 0:
         raise InvalidQuery("a fit has rows, at least one sweep, and a distance above 0 at which it stops.")
@@ -114,7 +116,7 @@ def fit(
     elif before is not None:
         ascent.pulls |= before.pulls
     elif drawn is not None:
-        ascent.pulls |= {pair: max(LEAST_PULL, 1 / (rows * rest)) for pair, rest in drawn.rests.items()}
+        ascent.pulls |= {pair: max(_LEAST_PULL, 1 / (rows * rest)) for pair, rest in drawn.rests.items()}
     stages = _stages(interactions, new=before is None and pull is None)
     done, moving = 0, math.inf
     for stage, axes in enumerate(stages):
@@ -191,12 +193,12 @@ class _Ascent:
         """A pull for each interaction that has none, by how far it is from what the distribution foretells by now."""
         new = [self.interactions[axes] for axes in some if axes not in self.pulls]
         for one in new:
-            self.pulls[one.axes] = LEAST_PULL if given is None else given
+            self.pulls[one.axes] = _LEAST_PULL if given is None else given
         new = [one for one in new if given is None and len(one.axes) > 1]
         beyond = [float(((one.shares - centred(self._of(one.axes))) ** 2).sum()) / one.reach for one in new]
         noise = [one.freedom * one.variance / one.reach for one in new]
         for one, energy in zip(new, _energies(beyond, noise, [one.freedom for one in new]), strict=True):
-            self.pulls[one.axes] = max(LEAST_PULL, 1 / (self.rows * energy))
+            self.pulls[one.axes] = max(_LEAST_PULL, 1 / (self.rows * energy))
 
     def sweep(self) -> float:
         """Every step once. How far the worst answer was from where its tilt puts it, in standard deviations."""

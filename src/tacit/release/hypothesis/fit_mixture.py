@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.release.hypothesis.arrays import MEMORY, room, torch_device
-from tacit.release.hypothesis.fit import Progress
+from tacit.release.hypothesis.fit import StepProgress
 from tacit.release.hypothesis.mixture import Mixture
-from tacit.release.hypothesis.mixture_problem import Floats, Problem, softmax
+from tacit.release.hypothesis.mixture_problem import AnyArray, Problem, softmax
 from tacit.release.hypothesis.prior import Prior
 
 COMPONENTS, STEPS, AGAIN = 200, 1000, 60  # of a first fit, and steps of one that goes on from an earlier one
@@ -42,8 +42,8 @@ _APART = 0.3  # the deviation of logarithms between the two that a component bec
 _FAST, _SLOW = 0.1, 0.03  # the size of a step on logarithms, in a first fit and when going on
 _MEMORY = (0.9, 0.99)  # Adam's
 _FOR_A_CARD = 10**8  # multiplications of a step: a graphics card, where there is one, is faster from here on
-Single = NDArray[np.float32]
-Logarithms = tuple[Single, Single]  # of the laws, a line for each component, and of the weights
+Floats32 = NDArray[np.float32]
+Logarithms = tuple[Floats32, Floats32]  # of the laws, a line for each component, and of the weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +53,8 @@ class FittedMixture:
     hypothesis: Mixture
     misfit: float
     numbers: int
-    logits: Single
-    log_weights: Single
+    logits: Floats32
+    log_weights: Floats32
 
     @property
     def settled(self) -> bool:
@@ -73,7 +73,7 @@ def fit_mixture(
     pull: float | None = None,
     steps: int | None = None,
     before: FittedMixture | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> FittedMixture:
     """Fit released answers to linear questions; others say nothing here. With `before`, go on from an earlier fit.
 
@@ -106,11 +106,11 @@ def fit_mixture(
     return fitted
 
 
-def _told(progress: Progress, done: int, every: int, step: int) -> None:
+def _told(progress: StepProgress, done: int, every: int, step: int) -> None:
     progress(done + step, every)
 
 
-def _fitted(problem: Problem, domain: Domain, logits: Single, log_weights: Single) -> FittedMixture:
+def _fitted(problem: Problem, domain: Domain, logits: Floats32, log_weights: Floats32) -> FittedMixture:
     shares = softmax(np, log_weights.astype(np.float64)[None], [slice(0, len(log_weights))])[0]
     laws = softmax(np, logits.astype(np.float64), problem.blocks)
     hypothesis = Mixture(domain, shares, [laws[:, block] for block in problem.blocks])
@@ -140,7 +140,7 @@ def _descended(
     return device.back(logits), device.back(log_weights)
 
 
-def _doubled(logits: Single, log_weights: Single, rng: np.random.Generator) -> Logarithms:
+def _doubled(logits: Floats32, log_weights: Floats32, rng: np.random.Generator) -> Logarithms:
     """Two components in the place of each, a little apart: the same mixture, nearly."""
     apart = _APART * rng.standard_normal((2 * len(logits), logits.shape[1]))
     return (np.tile(logits, (2, 1)) + apart).astype(np.float32), np.tile(log_weights, 2)
@@ -149,10 +149,10 @@ def _doubled(logits: Single, log_weights: Single, rng: np.random.Generator) -> L
 class _Adam:
     """Moves values in place, along slopes that it remembers."""
 
-    def __init__(self, values: Floats, xp: Any) -> None:
+    def __init__(self, values: AnyArray, xp: Any) -> None:
         self.values, self.xp, self.mean, self.square = values, xp, xp.zeros_like(values), xp.zeros_like(values)
 
-    def move(self, slope: Floats, size: float, step: int) -> None:
+    def move(self, slope: AnyArray, size: float, step: int) -> None:
         first, second = _MEMORY
         self.mean += (1 - first) * (slope - self.mean)
         self.square += (1 - second) * (slope * slope - self.square)

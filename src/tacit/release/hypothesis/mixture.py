@@ -20,7 +20,7 @@ from tacit.model.factor import Factor
 from tacit.model.query import Query
 from tacit.release.hypothesis.cell_weights import Array, even_places
 
-MAX_VALUES = (
+MAX_MIXED_VALUES = (
     2**11
 )  # of all attributes together: a fit holds a number for each pair of them, and goes through them often
 _ROOM = 2**22  # numbers worked on at a time
@@ -39,10 +39,10 @@ class Mixture:
     """
 
     def __init__(self, domain: Domain, weights: Array, laws: Sequence[Array]) -> None:
-        if sum(domain.shape) > MAX_VALUES:
+        if sum(domain.shape) > MAX_MIXED_VALUES:
             raise InvalidDomain(
                 f"the attributes have {sum(domain.shape):,} values together, and the domain {domain.size:,} cells; "
-                f"what does not list the cells takes at most {MAX_VALUES:,} values. "
+                f"what does not list the cells takes at most {MAX_MIXED_VALUES:,} values. "
                 'mechanism="median" takes more.'
             )
         self.domain = domain

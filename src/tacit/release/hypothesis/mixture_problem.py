@@ -33,16 +33,16 @@ from tacit.release.hypothesis.terms import (
     terms_of,
 )
 
-PULL, LEAST_PULL = 32.0, 100.0  # times the noise's energy to the power of -1/4; and where no pair was measured
+PULL, _LEAST_PULL = 32.0, 100.0  # times the noise's energy to the power of -1/4; and where no pair was measured
 _AT_A_TIME, _CELLS_AT_A_TIME = 12, 2**15  # tables of three and more in a step, and about how many cells they have
-Floats = Any  # an array of its device: single while looking for the minimum, double in the end
+AnyArray = Any  # an array of its device: single while looking for the minimum, double in the end
 
 
 class _Table(NamedTuple):
     """The noisy interaction of three attributes or more, each of its numbers with the precision `sure`."""
 
     blocks: list[slice]
-    shares: Floats
+    shares: AnyArray
     sure: float
 
 
@@ -51,7 +51,7 @@ class _Level(NamedTuple):
 
     block: slice
     groups: Any
-    shares: Floats
+    shares: AnyArray
     sure: float
 
 
@@ -59,7 +59,7 @@ class _Factor(NamedTuple):
     """Weights over the values of some attributes."""
 
     blocks: list[slice]
-    weights: Floats
+    weights: AnyArray
 
 
 class _Question(NamedTuple):
@@ -143,7 +143,7 @@ class Problem:
             yield [self.tables[place] for place in order[:some]]
             del order[:some]
 
-    def slopes(self, logits: Floats, log_weights: Floats, tables: Sequence[_Table]) -> tuple[Floats, Floats]:
+    def slopes(self, logits: AnyArray, log_weights: AnyArray, tables: Sequence[_Table]) -> tuple[AnyArray, AnyArray]:
         """The gradient, by the logarithms, of half the misfit plus the pull. These tables stand for all."""
         xp = self.device.xp
         laws = softmax(xp, logits, self.blocks)
@@ -167,7 +167,7 @@ class Problem:
             slope[:, block] = weights[:, None] * (own - laws[:, block] * own.sum(axis=1, keepdims=True))
         return slope, weights * (by_weight - (weights * by_weight).sum())
 
-    def misfit(self, laws: Floats, weights: Floats) -> float:
+    def misfit(self, laws: AnyArray, weights: AnyArray) -> float:
         """The squared residuals, each divided by its variance."""
         gap, ones = self._gaps(laws, weights)
         total = (gap * gap / self._pairs.clip(1e-30)).sum() / 2 + (ones * ones / self._ones.clip(1e-30)).sum()
@@ -183,20 +183,20 @@ class Problem:
             total += question.sure * (means.sum() - question.share) ** 2
         return float(total) + self.apart
 
-    def _gaps(self, laws: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    def _gaps(self, laws: AnyArray, weights: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Residuals of the interactions of all pairs, and of single values, times their precision."""
         # Every law sums to 1, so that its mean is that of the uniform one: less that, products are interactions.
         apart = laws - self._like(self._flat, laws)
         pairs = (apart * weights[:, None]).T @ apart
         return (pairs - self._shares) * self._pairs, (weights @ laws - self._own) * self._ones
 
-    def _push_levels(self, marginals: Floats, ones: Floats) -> None:
+    def _push_levels(self, marginals: AnyArray, ones: AnyArray) -> None:
         for level in self.levels:
             sums = self.device.xp.bincount(level.groups, weights=marginals[level.block])
             ones[level.block] += self._like(((sums - level.shares) * level.sure)[level.groups], ones)
 
     def _push_table(
-        self, table: _Table, often: float, laws: Floats, weights: Floats, by_law: Floats, by_weight: Floats
+        self, table: _Table, often: float, laws: AnyArray, weights: AnyArray, by_law: AnyArray, by_weight: AnyArray
     ) -> None:
         """What one table adds to the gradient, `often` times over.
 
@@ -220,7 +220,7 @@ class Problem:
             by_law[:, block] += slope.reshape(len(laws), -1)
 
     def _push_question(
-        self, question: _Question, laws: Floats, weights: Floats, by_law: Floats, by_weight: Floats
+        self, question: _Question, laws: AnyArray, weights: AnyArray, by_law: AnyArray, by_weight: AnyArray
     ) -> None:
         found = [self._means(factor, laws) for factor in question.factors]
         means = _product([mean for mean, _ in found])
@@ -234,7 +234,7 @@ class Problem:
             for block, slope in slopes:
                 by_law[:, block] += gap * rest[:, None] * slope
 
-    def _means(self, factor: _Factor, laws: Floats) -> tuple[Floats, list[tuple[slice, Floats]]]:
+    def _means(self, factor: _Factor, laws: AnyArray) -> tuple[AnyArray, list[tuple[slice, AnyArray]]]:
         """A factor's mean in each component, and its slope by each of the laws that it depends on."""
         xp, weights = self.device.xp, self._like(factor.weights, laws)
         slopes = []
@@ -246,7 +246,7 @@ class Problem:
         first, slope = slopes[0]
         return (laws[:, first] * slope).sum(axis=1), slopes
 
-    def _like(self, array: Floats, other: Floats) -> Floats:
+    def _like(self, array: AnyArray, other: AnyArray) -> AnyArray:
         """The array in the precision of another."""
         return self.device.xp.asarray(array, dtype=other.dtype)
 
@@ -277,12 +277,12 @@ def _pull(interactions: Mapping[Axes, Interaction]) -> float:
     """By the geometric mean of the energies that noise has in the pairs."""
     pairs = [one for axes, one in interactions.items() if len(axes) == 2]
     if not pairs:
-        return LEAST_PULL
+        return _LEAST_PULL
     logs = [math.log(one.freedom * one.variance / one.reach) for one in pairs]
     return float(PULL * math.exp(-sum(logs) / len(logs) / 4))
 
 
-def softmax(xp: Any, logits: Floats, blocks: Sequence[slice]) -> Floats:
+def softmax(xp: Any, logits: AnyArray, blocks: Sequence[slice]) -> AnyArray:
     """The laws with these logarithms, block by block."""
     laws = xp.empty_like(logits)
     for block in blocks:
@@ -291,14 +291,14 @@ def softmax(xp: Any, logits: Floats, blocks: Sequence[slice]) -> Floats:
     return laws
 
 
-def _product(parts: Sequence[Floats]) -> Floats:
+def _product(parts: Sequence[AnyArray]) -> AnyArray:
     product = parts[0]
     for part in parts[1:]:
         product = product * part
     return product
 
 
-def _khatri_rao(laws: Sequence[Floats]) -> Floats:
+def _khatri_rao(laws: Sequence[AnyArray]) -> AnyArray:
     """For each component, the products of all values of several attributes, the last fastest."""
     rows = laws[0]
     for law in laws[1:]:
@@ -306,7 +306,7 @@ def _khatri_rao(laws: Sequence[Floats]) -> Floats:
     return rows
 
 
-def _joint(blocks: Sequence[slice], laws: Floats, weights: Floats) -> Floats:
+def _joint(blocks: Sequence[slice], laws: AnyArray, weights: AnyArray) -> AnyArray:
     """The mixture's table over some attributes."""
     flat = (_khatri_rao([laws[:, block] for block in blocks[:-1]]) * weights[:, None]).T @ laws[:, blocks[-1]]
     return flat.reshape([block.stop - block.start for block in blocks])

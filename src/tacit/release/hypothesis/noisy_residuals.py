@@ -208,7 +208,7 @@ class NoisyResiduals:
 
     @property
     def _facts(self) -> Facts:
-        return Facts("hypothesis", Loss(self._measure, 0), self._confidence, self.receipt)
+        return Facts("hypothesis", Loss.nothing(self._measure), self._confidence, self.receipt)
 
 
 @dataclass(frozen=True, eq=False)

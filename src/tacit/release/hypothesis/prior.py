@@ -32,8 +32,8 @@ from tacit.release.hypothesis.cell_weights import Array
 from tacit.release.hypothesis.terms import Axes, Interaction, centred
 from tacit.store.chain import digest
 
-MOST_CELLS = 2**18  # different rows of a prior: of more, some are taken, equally far apart
-MOST_ROWS = 2**42
+MOST_PRIOR_CELLS = 2**18  # different rows of a prior: of more, some are taken, equally far apart
+MOST_PRIOR_ROWS = 2**42
 LEAST = 0.5  # rows: no value of an attribute is ruled out before the start
 _MOST_WEIGHT = 0.98  # so that no cell is ruled out
 _WEIGHTS = 21  # that are looked at
@@ -41,9 +41,9 @@ _RAKED = 30  # sweeps
 _REST = np.linspace(-3, 3, 25)  # logarithms of a rest over the middle of all, and at once their deviations
 _STEP = 0.5  # between the logarithms of middles that are looked at
 
-Codes = NDArray[np.intp]
-Whole = Annotated[int, Meta(ge=0, lt=MOST_ROWS)]
-Column = Annotated[list[Whole], Meta(max_length=MOST_CELLS)]
+PriorCodes = NDArray[np.intp]
+PriorCount = Annotated[int, Meta(ge=0, lt=MOST_PRIOR_ROWS)]
+Column = Annotated[list[PriorCount], Meta(max_length=MOST_PRIOR_CELLS)]
 
 
 class Prior(Struct, frozen=True, forbid_unknown_fields=True, eq=True):
@@ -58,8 +58,8 @@ class Prior(Struct, frozen=True, forbid_unknown_fields=True, eq=True):
         """In one order, whatever order the rows are given in; of too many, those at equal distances in it."""
         order = np.lexsort([np.asarray(column) for column in reversed(codes)])
         ends, kept = np.cumsum(counts[order]), counts[order]
-        if len(order) > MOST_CELLS:
-            places = (np.arange(MOST_CELLS) * 2 + 1) * int(ends[-1]) // (2 * MOST_CELLS)
+        if len(order) > MOST_PRIOR_CELLS:
+            places = (np.arange(MOST_PRIOR_CELLS) * 2 + 1) * int(ends[-1]) // (2 * MOST_PRIOR_CELLS)
             chosen, kept = np.unique(np.searchsorted(ends, places, side="right"), return_counts=True)
             order = order[chosen]
         return cls(list(attributes), [column[order].tolist() for column in codes], kept.tolist())
@@ -85,8 +85,8 @@ class Prior(Struct, frozen=True, forbid_unknown_fields=True, eq=True):
             raise ConfigError("a prior has a code of each attribute for each of its counts, which are above 0.")
         if any(max(column) >= domain[name].size for name, column in zip(names, self.codes, strict=True)):
             raise ConfigError("a prior has a code that is none of its attribute's.")
-        if self.rows >= MOST_ROWS:
-            raise ConfigError(f"a prior has fewer than {MOST_ROWS:,} rows.")
+        if self.rows >= MOST_PRIOR_ROWS:
+            raise ConfigError(f"a prior has fewer than {MOST_PRIOR_ROWS:,} rows.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,11 +164,11 @@ class Drawn:
 class RakedRows:
     """The prior's rows: their codes, by axis, and weights that agree with the law of each attribute."""
 
-    codes: Mapping[int, Codes]
+    codes: Mapping[int, PriorCodes]
     weights: Array
 
     @classmethod
-    def of(cls, codes: Mapping[int, Codes], counts: Array, ones: Sequence[Array]) -> RakedRows:
+    def of(cls, codes: Mapping[int, PriorCodes], counts: Array, ones: Sequence[Array]) -> RakedRows:
         weights = counts / counts.sum()
         for _ in range(_RAKED):
             for axis, some in codes.items():
@@ -288,7 +288,7 @@ def _apart(ones: Sequence[Array], pair: Axes) -> Array:
     return centred(np.multiply.outer(first, second))
 
 
-def _count(places: Codes, weights: Array, size: int) -> Array:
+def _count(places: PriorCodes, weights: Array, size: int) -> Array:
     return np.asarray(np.bincount(places, weights=weights, minlength=size))
 
 

@@ -47,6 +47,11 @@ def band(plan: Decoder, noise: Noise, confidence: float) -> Band:
     return Band(scale * found.prefixes + back, scale * found.intervals + 2 * back)
 
 
+def simulations(answers: int) -> int:
+    """How many releases of so many answers are simulated."""
+    return min(_MOST, max(_FEWEST, _WORK // answers))
+
+
 @lru_cache(maxsize=64)
 def continuous_band(plan: Decoder, kind: NoiseKind, confidence: float) -> Band:
     """The same for continuous noise, in units of its scale.
@@ -56,7 +61,7 @@ def continuous_band(plan: Decoder, kind: NoiseKind, confidence: float) -> Band:
     Bounded: for a confidence that r runs cannot show, and for long convolutions, by the sum of the chances of all
     prefixes, which is a little wider.
     """
-    runs = min(_MOST, max(_FEWEST, _WORK // plan.answers))
+    runs = simulations(plan.answers)
     place = math.ceil((runs + 1) * confidence + 2 * math.sqrt(runs * confidence * (1 - confidence)))
     long = plan.leaves > _LONG and not isinstance(plan.strategy, Tree)
     if place > runs or long:

@@ -19,7 +19,7 @@ from tacit.release.ranges.decoder import Decoder
 ErrorLoss = Literal["max", "mean"]
 About = Literal["intervals", "thresholds"]
 
-PAYS, PAYS_PURE = 0.6, 0.4  # of the variance of intervals, for a tree beside a plain table, and instead of one
+_PAYS, PAYS_PURE = 0.6, 0.4  # of the variance of intervals, for a tree beside a plain table, and instead of one
 
 _PAIRS = 1500  # intervals by which trees are compared
 _SEED = 20170401  # of the choice of these intervals: public, and the same for everybody
@@ -123,7 +123,7 @@ def two_levels(name: str, leaves: int, measure: Measure) -> Tree | None:
     if leaves < 4:
         return None
     plain, two = (next(tree for tree in trees(name, leaves) if len(tree.branching) == depth) for depth in (1, 2))
-    pays = PAYS_PURE if measure == "epsilon" else PAYS
+    pays = PAYS_PURE if measure == "epsilon" else _PAYS
     return two if _mean_error(two, leaves, measure) <= pays * _mean_error(plain, leaves, measure) else None
 
 

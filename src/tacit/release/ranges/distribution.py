@@ -65,6 +65,17 @@ class Average:
     rounding: float
 
 
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Weights of leaves, of which many neighbours weigh the same: of each run, between two bounds, the one weight.
+
+    A range of a wide attribute is two or three runs, and what is said of it is read off as many prefixes.
+    """
+
+    bounds: NDArray[np.intp]
+    weights: NDArray[np.int64]
+
+
 def located(rank: Floats, low: Floats, high: Floats) -> Located:
     """Where a quantile lies: by ranks before each bin and after the last, and the least and most that each can be."""
     come, last = np.flatnonzero(rank[1:] >= 0), rank.size - 2
@@ -138,30 +149,29 @@ class Distribution:
 
     def covers(self, query: Query) -> bool:
         """Whether the query is about this attribute alone, and weighs all rows outside its bins the same."""
-        return query.scope == (self.name,) and self._weights(query) is not None
+        return query.scope == (self.name,) and self._runs(query) is not None
 
     def value(self, query: Query) -> int:
         """The query's answer in grid steps."""
-        weights = self._weights(query)
-        assert weights is not None
-        return int(weights @ np.diff(self._prefixes).astype(np.int64))
+        runs = self._runs(query)
+        assert runs is not None
+        return int(runs.weights @ np.diff(self._prefixes[runs.bounds]).astype(np.int64))
 
     def law(self, query: Query, confidence: float) -> float:
         """The bar of the least squares estimate, in grid steps."""
-        weights = self._weights(query)
-        assert weights is not None
-        return query.unit * self._bar(weights / query.unit, confidence)
+        runs = self._runs(query)
+        assert runs is not None
+        return query.unit * self._bar(runs, query.unit, confidence)
 
     def reach(self, query: Query, shown: int, confidence: float) -> int:
         """How far the truth is from a value at most, in grid steps: as far as the least squares estimate, and its bar.
 
         As in `counts`, the bar is cut at 0 and at n times the largest weight.
         """
-        weights = self._weights(query)
-        assert weights is not None
-        unit, steps = query.unit, weights.astype(np.float64)
-        raw = float(steps @ np.diff(self._raw))
-        bar = self.law(query, confidence)
+        runs, unit = self._runs(query), query.unit
+        assert runs is not None
+        raw = float(runs.weights.astype(np.float64) @ np.diff(self._raw[runs.bounds]))
+        bar = unit * self._bar(runs, unit, confidence)
         low, high = max(0.0, raw - bar), min(float(self.rows * unit), raw + bar)
         return max(1, math.floor(max(high - shown, shown - low) + unit * _DUST))
 
@@ -220,22 +230,27 @@ class Distribution:
         bar = half_widths(self.noise, spread, self.confidence, self.decoder.distinct)
         return cut_errors(values, raw, bar, self.rows)
 
-    def _weights(self, query: Query) -> NDArray[np.int64] | None:
-        """The query's weight of each leaf, in grid steps; None where rows outside the bins weigh differently."""
-        weights = query.table((self.name,), (self.attribute.size,))
-        beyond = weights[self.bins :]
-        if beyond.size and not (beyond == beyond[0]).all():
+    def _runs(self, query: Query) -> Runs | None:
+        """The query's weights of leaves, in grid steps; None where rows outside the bins weigh differently."""
+        (factor,) = query.factors  # it is about this attribute alone
+        each = factor.weights
+        edges = np.flatnonzero(each[1:] != each[:-1]) + 1
+        if edges.size and edges[-1] > self.bins:
             return None
-        return weights[: self.decoder.leaves]
+        weights = each[np.append(0, edges)].astype(np.int64)
+        bounds = np.concatenate([[0], edges, [self.decoder.leaves]])
+        return Runs(bounds, query.unit - weights if query.complement else weights)
 
-    def _bar(self, weights: Floats, confidence: float) -> float:
+    def _bar(self, runs: Runs, unit: int, confidence: float) -> float:
         """The bar of a weighted sum of leaves: of an interval's, or its complement's, as in `counts`."""
-        for side in (weights, 1 - weights):
-            inside = np.flatnonzero(side)
-            if inside.size and inside[-1] - inside[0] + 1 == inside.size and (side[inside] == 1).all():
-                spread = self.decoder.interval_variance(int(inside[0]), int(inside[-1]) + 1)
+        for weights in (runs.weights, unit - runs.weights):
+            inside = np.flatnonzero(weights)
+            if inside.size == 1 and weights[inside[0]] == unit:
+                first, end = runs.bounds[inside[0] : inside[0] + 2].tolist()
+                spread = self.decoder.interval_variance(first, end)
                 return float(half_widths(self.noise, spread, confidence, self.decoder.distinct))
-        return float(half_widths(self.noise, self.decoder.functional_variance(weights), confidence))
+        leaves = np.repeat(runs.weights / unit, np.diff(runs.bounds))
+        return float(half_widths(self.noise, self.decoder.functional_variance(leaves), confidence))
 
     def _rank_variance(self, share: float) -> Floats:
         """The variance of F(t) - share * F(bins), t = 0 .. bins, from those of prefixes and of what lies above."""

@@ -36,8 +36,8 @@ from tacit.release.ranges.tree import consistent, interval_moments
 
 Floats = NDArray[np.float64]
 Place = NDArray[np.intp]
-Places = list[Place]  # one array for each attribute
-Bars = Callable[[Places, Places], Floats]  # of the least squares counts of rectangles low[k] <= i < end[k]
+PlaceList = list[Place]  # one array for each attribute
+Bars = Callable[[PlaceList, PlaceList], Floats]  # of the least squares counts of rectangles low[k] <= i < end[k]
 # Rows for every pair of leaves, in units of the noise of one count: below which trees are nested, and below which the
 # leaves of other ones tell nothing, so that weights fall from level to level by this step.
 _FAINT, _FAINTER, _STEP = 32.0, 0.02, 2.0
@@ -101,16 +101,16 @@ class Rectangles:
         inside = self.rows - shown if found[2] else shown
         return int(self._errors(np.asarray(float(inside)), *found[:2], confidence))
 
-    def _errors(self, values: Floats, low: Places, end: Places, confidence: float) -> Floats:
+    def _errors(self, values: Floats, low: PlaceList, end: PlaceList, confidence: float) -> Floats:
         """From what a rectangle's inner one has at least to what its outer one has at most, cut at 0 and n."""
         found = self._brackets(low, end, confidence)
         least, most = box(self._raw, *found.inner) - found.bars[0], box(self._raw, *found.outer) + found.bars[1]
         return cut_errors(values, (least + most) / 2, (most - least) / 2, self.rows)
 
-    def _brackets(self, low: Places, end: Places, confidence: float) -> Brackets:
+    def _brackets(self, low: PlaceList, end: PlaceList, confidence: float) -> Brackets:
         return brackets(self._product, self._leaves, low, end, lambda s, e: self._bar(s, e, confidence), self.rows)
 
-    def _bar(self, low: Places, end: Places, confidence: float) -> Floats:
+    def _bar(self, low: PlaceList, end: PlaceList, confidence: float) -> Floats:
         """The bar of the least squares estimate."""
         spread = rectangle_variance(self._product, self._leaves, low, end)
         # Pairs of leaves alone have two weights, inside and outside, as in `Decoder.distinct`.
@@ -118,7 +118,7 @@ class Rectangles:
         distinct = 1 / weights[0] ** 2 if len(weights) == 1 else math.inf
         return half_widths(self.noise, spread, confidence, distinct)
 
-    def _sides(self, query: Query) -> tuple[Places, Places, bool] | None:
+    def _sides(self, query: Query) -> tuple[PlaceList, PlaceList, bool] | None:
         """The leaves that a rectangle starts with and ends before, and whether the query is its complement."""
         factors = query.factors
         if not set(query.scope) <= set(self.names) or any(len(f.scope) > 1 or f.unit > 1 for f in factors):
@@ -201,13 +201,15 @@ def rectangle_variance(
 class Brackets:
     """The corners of inner and outer rectangles, the bars of both, and half of what lies between if rows are even."""
 
-    inner: tuple[Places, Places]
-    outer: tuple[Places, Places]
+    inner: tuple[PlaceList, PlaceList]
+    outer: tuple[PlaceList, PlaceList]
     bars: tuple[Floats, Floats]
     half_width: Floats
 
 
-def brackets(asked: Product, sizes: tuple[int, int], low: Places, end: Places, bars: Bars, rows: float) -> Brackets:
+def brackets(
+    asked: Product, sizes: tuple[int, int], low: PlaceList, end: PlaceList, bars: Bars, rows: float
+) -> Brackets:
     """For each rectangle those of whole nodes of some level that make its bar the narrowest.
 
     Leaves are a level too, to which a rectangle is rounded as it is: so no bar is expected to be wider for this. Of all
@@ -241,7 +243,7 @@ def _rounded(low: Place, end: Place, span: Place, size: int) -> Place:
     return np.stack([first, np.maximum(first, last), low // span * span, np.minimum(-(-end // span) * span, size)])
 
 
-def _share(low: Places, end: Places, sizes: tuple[int, int]) -> Floats:
+def _share(low: PlaceList, end: PlaceList, sizes: tuple[int, int]) -> Floats:
     """The part of all pairs of leaves that lie in a rectangle."""
     return np.asarray(np.prod([(e - s) / size for s, e, size in zip(low, end, sizes, strict=True)], axis=0))
 
@@ -292,7 +294,7 @@ def _width(product: Product, sizes: tuple[int, int], signal: float = math.inf) -
     low, end = nested_product.rectangles(sizes)
     noise = continuous("laplace", 0.95) * math.sqrt(2) * sum(product.weights)
 
-    def bars(low: Places, end: Places) -> Floats:
+    def bars(low: PlaceList, end: PlaceList) -> Floats:
         return noise * np.sqrt(rectangle_variance(product, sizes, low, end))
 
     if math.isinf(signal):

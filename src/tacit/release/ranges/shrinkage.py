@@ -32,11 +32,11 @@ Variance = Callable[[Corner, Corner], Floats]  # of the counts of boxes, for noi
 
 # The prior of a half's share: normal around its even share with these standard deviations, beside that of chance (so
 # that 0 is as even as rows drawn alike are), then anything between 0 and 1 alike, then nothing at all, then everything.
-# `USUAL` is how usual each of these is thought to be before the first cut. In several attributes a share may also be
+# `_USUAL` is how usual each of these is thought to be before the first cut. In several attributes a share may also be
 # near the share s of the other boxes of its strip, with a standard deviation of s (1 - s): if they have nothing in one
 # half, neither has this one. `ALIKE_USUAL` is how usual that is thought to be.
 SPREADS = (0.0, 0.08, 0.25)
-USUAL = np.array([0.3, 0.2, 0.2, 0.15, 0.075, 0.075])
+_USUAL = np.array([0.3, 0.2, 0.2, 0.15, 0.075, 0.075])
 ALIKE_USUAL = 0.13
 _CUTS = 2.0  # how many cuts the depth above counts for, when a depth learns what is usual
 _ROUNDS = 6  # of expectation maximisation
@@ -87,7 +87,7 @@ def shared(
     """
     sizes = tuple(length - 1 for length in sums.shape)
     rows = np.array([float(sums[sizes] if total is None else total)])
-    usual = USUAL if len(sizes) == 1 else np.insert((1 - ALIKE_USUAL) * USUAL, len(SPREADS), ALIKE_USUAL)
+    usual = _USUAL if len(sizes) == 1 else np.insert((1 - ALIKE_USUAL) * _USUAL, len(SPREADS), ALIKE_USUAL)
     place: Corner = tuple(np.zeros(1, dtype=np.intp) for _ in sizes)  # where each box starts
     for cuts in depths(sizes, spans, first, axis):
         whole = rows[cuts.boxes]

@@ -1,4 +1,4 @@
-"""From the noisy nodes of a tree to all prefixes, and how precise they are. Post-processing; anybody may call it.
+"""From the noisy nodes of a tree to all leaves, and how precise they are. Post-processing; anybody may call it.
 
 Values have the nodes on their last axis, level by level as `model.workload.Tree` orders them, and may have any axes
 before it. Variances are for noise of variance 1 on every answer, so they follow from public parameters alone. The count
@@ -57,23 +57,6 @@ def node_counts(values: ArrayLike, tree: Tree, leaves: int) -> list[Floats]:
     return [found[..., a:b] / w for (a, b), w in zip(pairwise(cuts.tolist()), tree.weights, strict=True)]
 
 
-def textbook(values: ArrayLike, tree: Tree, leaves: int, total: float) -> Floats:
-    """Every prefix as a sum of nodes: F(0) = 0, ..., F(leaves) = n.
-
-    Smith & Ullman, claim 2.3: at most log2 D nodes for a binary tree; branching - 1 of each level in general.
-    """
-    return _added_up(node_counts(values, tree, leaves), tree, leaves, total)
-
-
-def honaker(values: ArrayLike, tree: Tree, leaves: int, total: float) -> Floats:
-    """Every prefix as a sum of nodes, each first combined with all that lies below it.
-
-    Honaker 2015, "estimation from below": a node's own answer and the sum of its children, weighted by precision.
-    """
-    seen, _ = _from_below(values, tree, leaves)
-    return _added_up(seen, tree, leaves, total)
-
-
 def consistent(values: ArrayLike, tree: Tree, leaves: int, total: float | None) -> Floats:
     """The least squares estimate of every leaf, in linear time. Nodes are then sums of their leaves, and the root is n.
 
@@ -81,7 +64,7 @@ def consistent(values: ArrayLike, tree: Tree, leaves: int, total: float | None) 
     combined with the sum of its children, weighted by precision; downwards what a parent has too much or too little is
     shared among its children in proportion to their variances.
     """
-    seen, sums = _from_below(values, tree, leaves)
+    seen, sums = from_below(values, tree, leaves)
     parents = sums[0] if total is None else np.broadcast_to(np.float64(total), sums[0].shape)
     for level, spread in enumerate(_spreads(tree, leaves)):
         missing = (parents - sums[level]) / spread.families()
@@ -175,7 +158,7 @@ def _spreads(tree: Tree, leaves: int) -> list[_Spread]:
     return found[::-1]
 
 
-def _from_below(values: ArrayLike, tree: Tree, leaves: int) -> tuple[list[Floats], list[Floats]]:
+def from_below(values: ArrayLike, tree: Tree, leaves: int) -> tuple[list[Floats], list[Floats]]:
     """Each node combined with what lies below it, and the sums of these over siblings; from the top level down."""
     counts, spreads = node_counts(values, tree, leaves), _spreads(tree, leaves)
     seen, sums = [counts[-1]], [_families(counts[-1], spreads[-1])]
@@ -188,16 +171,3 @@ def _from_below(values: ArrayLike, tree: Tree, leaves: int) -> tuple[list[Floats
 
 def _families(nodes: Floats, spread: _Spread) -> Floats:
     return np.add.reduceat(nodes, np.arange(0, spread.width, spread.branching), axis=-1)
-
-
-def _added_up(nodes: list[Floats], tree: Tree, leaves: int, total: float) -> Floats:
-    """Where every leaf starts, by sums over the older siblings of its ancestors."""
-    starts = np.zeros((*nodes[0].shape[:-1], 1))
-    for level, branching in zip(nodes, tree.branching, strict=True):
-        width = level.shape[-1]
-        padded = np.zeros((*level.shape[:-1], starts.shape[-1] * branching))
-        padded[..., :width] = level
-        families = padded.reshape(*level.shape[:-1], starts.shape[-1], branching)
-        older = np.cumsum(families, axis=-1) - families
-        starts = (starts[..., None] + older).reshape(padded.shape)[..., :width]
-    return np.concatenate([starts, np.full((*starts.shape[:-1], 1), float(total))], axis=-1)

@@ -6,6 +6,7 @@ Values here are fractions of n. A query's value on a distribution over X is its 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.model.statistic import Statistic
+from tacit.model.workload import Marginal
 from tacit.release.rules.median_net import MedianNet
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 
@@ -24,6 +27,29 @@ class Hypothesis(Protocol):
 
     def answer(self, query: Query) -> float:
         """The query's value as a fraction of n, in [0, 1]."""
+        ...
+
+
+@runtime_checkable
+class StatisticHypothesis(Hypothesis, Protocol):
+    """A hypothesis that answers statistics too. Its rule's `update` is then told their answers as well."""
+
+    def answer_statistic(self, statistic: Statistic) -> float:
+        """The statistic's value as a fraction of n, in [0, 1]."""
+        ...
+
+
+@runtime_checkable
+class TableHypothesis(Hypothesis, Protocol):
+    """A hypothesis that answers whole tables too."""
+
+    @property
+    def domain(self) -> Domain:
+        """What it is about."""
+        ...
+
+    def answer_table(self, table: Marginal) -> NDArray[np.float64]:
+        """The shares of n in all cells, in the order of the table's `queries`."""
         ...
 
 
@@ -52,18 +78,34 @@ class UpdateRule(Protocol[H]):
 
 @runtime_checkable
 class TableRule(Protocol):
-    """An update rule that can also learn a whole table at once; the others are told its cells one by one."""
+    """An update rule that can also learn a whole table at once; the others are told its cells one by one.
+
+    Tables are asked of a `TableHypothesis` only.
+    """
 
     def update_table(self, hypothesis: Any, names: Sequence[str], shares: NDArray[np.float64]) -> Any:
         """The next hypothesis. `shares` are those of all cells of these attributes, positive, and add up to 1."""
         ...
 
 
-# The rules that a user may name: `session.release(rule=...)`. One line each, from the domain, an alpha and n.
-RULES: dict[str, Callable[[Domain, float, int], UpdateRule[Any]]] = {
-    "multiplicative_weights": lambda domain, alpha, _: MultiplicativeWeights(domain, alpha, tolerance=alpha / 2),
-    "textbook_weights": lambda domain, alpha, _: MultiplicativeWeights(domain, alpha, step="textbook"),
-    "median": lambda domain, _, rows: MedianNet.usual(domain, rows),
+@dataclass(frozen=True)
+class NamedRule:
+    """How a rule is made from the domain, an alpha and n.
+
+    for_every_alpha: one rule serves all of them, and is long to make.
+    statistics: its hypotheses answer these too (`StatisticHypothesis`), which refusals of other rules say.
+    """
+
+    make: Callable[[Domain, float, int], UpdateRule[Any]]
+    for_every_alpha: bool = False
+    statistics: bool = False
+
+
+# The rules that a user may name: `session.release(rule=...)`. One line each.
+RULES = {
+    "multiplicative_weights": NamedRule(lambda domain, a, _: MultiplicativeWeights(domain, a, tolerance=a / 2)),
+    "textbook_weights": NamedRule(lambda domain, alpha, _: MultiplicativeWeights(domain, alpha, step="textbook")),
+    "median": NamedRule(lambda domain, _, rows: MedianNet.usual(domain, rows), for_every_alpha=True, statistics=True),
 }
 
 
@@ -74,13 +116,15 @@ class Learner:
         self.of: Callable[[float], UpdateRule[Any]]  # the rule for updates on questions that are off by so much
         if not isinstance(rule, str):
             self.of = lambda _: rule
-        elif rule in RULES:
-            self.of = lru_cache(maxsize=None)(lambda alpha: RULES[rule](domain, alpha, rows))
-        else:
+            return
+        if rule not in RULES:
             raise InvalidQuery(f"rule is one of {', '.join(RULES)}, or an update rule, not {rule!r}.")
-        if rule == "median":  # its net does not depend on alpha, and is long
-            net = RULES[rule](domain, 1.0, rows)
-            self.of = lambda _: net
+        row = RULES[rule]
+        if row.for_every_alpha:
+            made = row.make(domain, 1.0, rows)
+            self.of = lambda _: made
+        else:
+            self.of = lru_cache(maxsize=None)(lambda alpha: row.make(domain, alpha, rows))
 
     def max_updates(self, alpha: float) -> float:
         """B(alpha) of the seeds."""

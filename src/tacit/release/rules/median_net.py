@@ -19,13 +19,13 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 
-MAX_DATABASES = 2_000_000
+MAX_NET_DATABASES = 2_000_000
 MAX_ENTRIES = 2**28  # counts in all databases together
-USUAL = 2**17  # databases of a net that nobody chose: a round goes through all of them for each question
+_USUAL = 2**17  # databases of a net that nobody chose: a round goes through all of them for each question
 _CHUNK = 2**20  # counts that are read at a time
 
-Counts = NDArray[np.unsignedinteger[Any]]
-Function = Callable[[Counts], NDArray[np.float64]]
+NetCounts = NDArray[np.unsignedinteger[Any]]
+NetFunction = Callable[[NetCounts], NDArray[np.float64]]
 """Any query: from a matrix with one database in each row, as counts of the cells of X in order, to a value in [0, 1]
 for each row. The bounds of the median mechanism need it to change by at most 1/n when one record does."""
 
@@ -44,9 +44,13 @@ class Databases:
     def __len__(self) -> int:
         return len(self.kept)
 
-    def answer(self, query: Query | Statistic | Function) -> float:
+    def answer(self, query: Query | Statistic | NetFunction) -> float:
         """The (lower) median of the databases' values, which is the value of one of them."""
         return _median(self.net.values(query, self.kept))
+
+    def answer_statistic(self, statistic: Statistic) -> float:
+        """The same, of a statistic."""
+        return self.answer(statistic)
 
 
 class MedianNet:
@@ -75,7 +79,7 @@ class MedianNet:
         if (given < 0).any() or not given.any(axis=1).all():
             raise InvalidDomain("the counts of a database are at least 0, and not all of them are 0.")
         self.domain = domain
-        self.counts: Counts = given.astype(np.min_scalar_type(int(given.max())))
+        self.counts: NetCounts = given.astype(np.min_scalar_type(int(given.max())))
         self.counts.setflags(write=False)
 
     @classmethod
@@ -85,7 +89,7 @@ class MedianNet:
         while low < high:
             middle = (low + high + 1) // 2
             number = _number_of_databases(domain.size, middle)[0]
-            short = number is not None and number <= USUAL and number * domain.size <= MAX_ENTRIES
+            short = number is not None and number <= _USUAL and number * domain.size <= MAX_ENTRIES
             low, high = (middle, high) if short else (low, middle - 1)
         return cls.databases(domain, max(1, low))
 
@@ -96,8 +100,8 @@ class MedianNet:
         Shares that are uniform over all distributions, and records that are drawn from them, make every database
         equally likely. The bound on updates holds; that one of the net is near the data does not follow.
         """
-        if not 1 <= databases <= MAX_DATABASES or databases * domain.size > MAX_ENTRIES or records < 1:
-            raise InvalidDomain(f"a net has 1 to {MAX_DATABASES:,} databases and at most {MAX_ENTRIES:,} counts.")
+        if not 1 <= databases <= MAX_NET_DATABASES or databases * domain.size > MAX_ENTRIES or records < 1:
+            raise InvalidDomain(f"a net has 1 to {MAX_NET_DATABASES:,} databases and at most {MAX_ENTRIES:,} counts.")
         rng = np.random.Generator(np.random.PCG64(seed))
         return cls(domain, rng.multinomial(records, rng.dirichlet(np.ones(domain.size), size=databases)))
 
@@ -111,10 +115,10 @@ class MedianNet:
         if size < 1:
             raise InvalidDomain(f"a database has at least 1 record, not {size}.")
         number, words = _number_of_databases(domain.size, size)
-        if number is None or number > MAX_DATABASES or number * domain.size > MAX_ENTRIES:
+        if number is None or number > MAX_NET_DATABASES or number * domain.size > MAX_ENTRIES:
             raise InvalidDomain(
                 f"there are {words} databases of {size:,} records over {domain.size:,} cells; a net that is listed "
-                f"has at most {MAX_DATABASES:,} databases and {MAX_ENTRIES:,} counts."
+                f"has at most {MAX_NET_DATABASES:,} databases and {MAX_ENTRIES:,} counts."
             )
         # Cell by cell: every count that is still left for it, the largest first.
         columns, left = list[NDArray[Any]](), np.array([size], dtype=np.int64)
@@ -135,7 +139,7 @@ class MedianNet:
         """The whole net."""
         return Databases(self, np.arange(len(self)))
 
-    def update(self, hypothesis: Databases, query: Query | Statistic | Function, answer: float) -> Databases:
+    def update(self, hypothesis: Databases, query: Query | Statistic | NetFunction, answer: float) -> Databases:
         """The databases on the answer's side of the median; all of them, marked inconsistent, if there are none."""
         values = self.values(query, hypothesis.kept)
         median = _median(values)
@@ -148,7 +152,7 @@ class MedianNet:
         """B(alpha) = log2 |net|, for every alpha for which it is a net."""
         return math.log2(len(self))
 
-    def values(self, query: Query | Statistic | Function, kept: NDArray[np.intp]) -> NDArray[np.float64]:
+    def values(self, query: Query | Statistic | NetFunction, kept: NDArray[np.intp]) -> NDArray[np.float64]:
         """The query's value on each of these databases."""
         if isinstance(query, Query):
             evaluate = self._linear(query)
@@ -164,26 +168,26 @@ class MedianNet:
             values[start : start + rows] = found
         return values
 
-    def _linear(self, query: Query) -> Function:
+    def _linear(self, query: Query) -> NetFunction:
         if not query.fits(self.domain):
             raise InvalidQuery("the question was made for another domain.")
         weights = query.table(self.domain.names, self.domain.shape).ravel().astype(np.float64)
 
-        def evaluate(counts: Counts) -> NDArray[np.float64]:
+        def evaluate(counts: NetCounts) -> NDArray[np.float64]:
             sums = counts.astype(np.float64) @ weights  # of integers below 2^53: exact
             values: NDArray[np.float64] = sums / (counts.sum(axis=1, dtype=np.int64) * float(query.unit))
             return values
 
         return evaluate
 
-    def _nonlinear(self, statistic: Statistic) -> Function:
+    def _nonlinear(self, statistic: Statistic) -> NetFunction:
         statistic.check(self.domain)
         shape = self.domain.shape
         axes = [self.domain.names.index(name) for name in statistic.scope]
         others = tuple(axis + 1 for axis in range(len(shape)) if axis not in axes)
         order = [0, *(1 + sorted(axes).index(axis) for axis in axes)]
 
-        def evaluate(counts: Counts) -> NDArray[np.float64]:
+        def evaluate(counts: NetCounts) -> NDArray[np.float64]:
             tables = counts.reshape(-1, *shape).sum(axis=others, dtype=np.int64).transpose(order)
             sizes = counts.sum(axis=1, dtype=np.int64) * float(statistic.unit)
             return np.asarray(statistic.evaluate(tables) / sizes)

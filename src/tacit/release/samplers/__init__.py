@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from tacit.errors import ConfigError, InvalidQuery
 
-MOST_CELLS = 2**26  # of all databases' tables together
+MOST_SAMPLED_CELLS = 2**26  # of all databases' tables together
 
 
 def check() -> None:
@@ -20,5 +20,7 @@ def check() -> None:
 
 def check_tables(cells: int, databases: int) -> None:
     """Refuse tables that are too large for that many databases."""
-    if cells * databases > MOST_CELLS:
-        raise InvalidQuery(f"{databases:,} tables of {cells:,} cells are more than the {MOST_CELLS:,} cells allowed.")
+    if cells * databases > MOST_SAMPLED_CELLS:
+        raise InvalidQuery(
+            f"{databases:,} tables of {cells:,} cells are more than the {MOST_SAMPLED_CELLS:,} cells allowed."
+        )

@@ -44,10 +44,7 @@ def inlined(function: F) -> F:
     again wherever it is handed on, and a record of thirty arrays is thirty of them.
     """
     options = {"forceinline": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    try:
-        return cast(F, numba.njit(function, nogil=True, error_model="numpy", **options))
-    except KeyError:  # a numba that does not know one of these
-        return uncached(function)
+    return cast(F, numba.njit(function, nogil=True, error_model="numpy", **options))
 
 
 def shared_out(number: int, run: Callable[[int, int], None]) -> None:

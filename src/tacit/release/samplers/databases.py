@@ -31,16 +31,16 @@ from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.release.samplers import check_tables
 from tacit.release.samplers.diagnostics import NOT_MIXED, Diagnostics, diagnose, probes
-from tacit.release.samplers.moves import COLD, KINDS, WARM, advance, chains, redraw, violation
+from tacit.release.samplers.moves import COLD, CYCLE, WARM, advance, chains, redraw, violation
 from tacit.release.samplers.slabs import Chains, Codes, Program, Slab, program, slab
 
-Values = NDArray[np.float64]
+FloatValues = NDArray[np.float64]
 SLAB_RECORDS = 5  # to either side, the least width of a slab
-SWEEPS = 20  # after all databases are inside their slabs: N * m moves each
-ROUNDS = 60  # of repair, at most
+_SWEEPS = 20  # after all databases are inside their slabs: N * m moves each
+_ROUNDS = 60  # of repair, at most
 _COLD_ROUNDS = 2  # before every other round is warm
 _PATIENCE = 6  # rounds without any progress, after which the slabs are held to contradict each other
-_RUN_STEPS = 8 * len(KINDS)  # moves that are accepted or undone together, at most
+_RUN_STEPS = 8 * len(CYCLE)  # moves that are accepted or undone together, at most
 _APPROACH = 6000  # trials that may bring databases inside the slabs of statistics
 _TRIALS = 1500  # of the sweeps within these, in one call: each evaluates all databases
 _MOST_RUNS = 6  # comparisons of whole columns are vectorised, look-ups are not
@@ -53,7 +53,7 @@ class StatisticSlab:
     It must be public, and a function of the records alone.
     """
 
-    evaluate: Callable[[Ensemble], Values]
+    evaluate: Callable[[Ensemble], FloatValues]
     centre: float
     width: float
 
@@ -123,7 +123,7 @@ class Ensemble:
             return f"{found.infeasible:,} of {found.databases:,} databases disagree with past answers"
         return NOT_MIXED
 
-    def values(self, question: Query | Statistic) -> Values:
+    def values(self, question: Query | Statistic) -> FloatValues:
         """The answer of each database, as a fraction: exact grid steps, divided once."""
         if isinstance(question, Query):
             steps = _counts(self.codes, self.domain, question)
@@ -131,7 +131,7 @@ class Ensemble:
             steps = question.evaluate(self.tables(question.scope))
         return steps / float(self.records * question.unit)
 
-    def values_many(self, queries: Sequence[Query]) -> Values:
+    def values_many(self, queries: Sequence[Query]) -> FloatValues:
         """The values of several queries [k, N]."""
         return np.array([self.values(query) for query in queries]).reshape(len(queries), len(self))
 
@@ -146,12 +146,12 @@ class Ensemble:
 
     def restrict(
         self,
-        what: Query | Statistic | Callable[[Ensemble], Values],
+        what: Query | Statistic | Callable[[Ensemble], FloatValues],
         centre: float,
         width: float,
         *,
         seed: int,
-        sweeps: int = SWEEPS,
+        sweeps: int = _SWEEPS,
     ) -> Ensemble:
         """Within one more answer: |what - centre| <= width. Moved until inside, and then `sweeps` sweeps more.
 
@@ -169,7 +169,7 @@ class Ensemble:
             within = replace(self, statistics=(*self.statistics, StatisticSlab(evaluate, centre, width)))
         return within.stir(seed=seed, sweeps=sweeps)
 
-    def stir(self, *, seed: int, sweeps: int = SWEEPS) -> Ensemble:
+    def stir(self, *, seed: int, sweeps: int = _SWEEPS) -> Ensemble:
         """More sweeps without a new answer."""
         made = program(self.domain, self.slabs, self.domain.names if self.statistics else ())
         free = sorted(set(range(len(self.domain))) - set(made.moving.tolist()))
@@ -200,7 +200,7 @@ class Ensemble:
         return [self.codes.astype("<u4")]
 
 
-def _values_of(statistic: Statistic) -> Callable[[Ensemble], Values]:
+def _values_of(statistic: Statistic) -> Callable[[Ensemble], FloatValues]:
     return lambda ensemble: ensemble.values(statistic)
 
 
@@ -213,11 +213,11 @@ def _repair(state: Chains, program: Program, key: int) -> None:
     A database that stays outside keeps the least violation that it had.
     """
     records = state.codes.shape[2]
-    towards, plain = max(16, records // 4), len(KINDS) * -(-records // (4 * len(KINDS)))
+    towards, plain = max(16, records // 4), len(CYCLE) * -(-records // (4 * len(CYCLE)))
     outside = np.flatnonzero(violation(state, program))
     best, least = state.take(outside), violation(state, program)[outside]
     progress = 0
-    for done in range(ROUNDS):
+    for done in range(_ROUNDS):
         rows = np.flatnonzero(violation(state, program))
         if not len(rows):
             return
@@ -252,7 +252,7 @@ class _Moves:
     def now(self) -> Ensemble:
         return replace(self.ensemble, codes=self.state.codes)
 
-    def penalty(self) -> Values:
+    def penalty(self) -> FloatValues:
         """By how much each database misses the slabs of statistics, in widths."""
         total = np.zeros(len(self.ensemble))
         for one in self.ensemble.statistics:
@@ -266,12 +266,12 @@ class _Moves:
         """So many sweeps of m steps, in whole palindromes."""
         if not len(self.program.moving):
             return
-        wanted = len(KINDS) * -(-number * self.ensemble.records // len(KINDS))
+        wanted = len(CYCLE) * -(-number * self.ensemble.records // len(CYCLE))
         if not self.ensemble.statistics:
             self._run(wanted)
             return
         before = self.penalty()
-        for _ in range(min(-(-wanted // self.length), _TRIALS * number // SWEEPS)):
+        for _ in range(min(-(-wanted // self.length), _TRIALS * number // _SWEEPS)):
             before = self._try(before)
 
     def approach(self) -> None:
@@ -289,14 +289,14 @@ class _Moves:
             if helped < 0.1 and self.length > 1:
                 self.length //= 2
             before = after
-        self.steps = len(KINDS) * -(-self.steps // len(KINDS))
-        for self.length in (_RUN_STEPS, _RUN_STEPS // 2, _RUN_STEPS // 4, len(KINDS)):
+        self.steps = len(CYCLE) * -(-self.steps // len(CYCLE))
+        for self.length in (_RUN_STEPS, _RUN_STEPS // 2, _RUN_STEPS // 4, len(CYCLE)):
             codes = self.state.codes.copy()
             before = self._try(before)
             if (self.state.codes != codes).any(axis=(1, 2)).mean() >= 0.25:
                 break
 
-    def _try(self, before: Values) -> Values:
+    def _try(self, before: FloatValues) -> FloatValues:
         """One run of moves in every database, undone where it makes the penalty larger; the new penalties."""
         kept = self.state.take(np.arange(len(self.ensemble)))
         self._run(self.length)

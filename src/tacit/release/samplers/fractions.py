@@ -32,11 +32,11 @@ from tacit.release.samplers.pairs import pair_step
 from tacit.release.samplers.polytope import MAX_MASSES, Samples, Slabs, centre, dirichlet, repair, settled
 
 LARGE = 50_000  # cells from which chains start afresh around the centre: pair moves alone would be too slow
-SWEEPS = 20  # at first; each further run is twice as long, until the samples have forgotten where they were
+_SWEEPS = 20  # at first; each further run is twice as long, until the samples have forgotten where they were
 MOST_SWEEPS = 640
 FORGOTTEN = 0.3  # over half of the last run, which is a quarter of all: 0.01 over all of them
 _SETS = 40  # random sets of atoms, whose masses show what is forgotten
-ROUNDING = 1e-9  # how far beyond a slab still counts as inside it
+_ROUNDING = 1e-9  # how far beyond a slab still counts as inside it
 MAX_ATOMS = 2**21
 MAX_BLOCK = 2**24  # cells of attributes that tables tie together, which are listed
 _MERGED = 2**22  # patterns that are compared at a time
@@ -85,7 +85,7 @@ class Fractions:
     @property
     def note(self) -> str:
         """What is wrong with the samples, if anything."""
-        apart = float((self.slabs.violation(self.samples.values) > ROUNDING).mean())
+        apart = float((self.slabs.violation(self.samples.values) > _ROUNDING).mean())
         if apart:
             return f"{apart:.0%} of the databases disagree with past answers"
         return NOT_MIXED if self.memory > MOST_MEMORY else ""
@@ -123,7 +123,7 @@ class Fractions:
         masses = self.samples.masses[parent] * _shares(rng, finer.sizes, parent, len(self))
         moved = replace(self, atoms=finer, slabs=slabs, samples=_enter(rng, slabs, settled(slabs, masses)))
         # Around the centre they are independent draws already, and there is little to forget.
-        return moved.stir(SWEEPS if sweeps is None and slabs.sizes.sum() >= LARGE else sweeps, seed)
+        return moved.stir(_SWEEPS if sweeps is None and slabs.sizes.sum() >= LARGE else sweeps, seed)
 
     def stir(self, sweeps: int | None = None, seed: int | None = None) -> Fractions:
         """Moves all samples on, by this many sweeps of pair moves; else by as many as they need to forget.
@@ -131,7 +131,7 @@ class Fractions:
         How many these are grows as slabs become narrow: a step is no longer than the slabs are wide.
         """
         rng = _rng(self.seed if seed is None else seed, self.turn + 1, 1)
-        samples, length, done = self.samples, SWEEPS if sweeps is None else sweeps, 0
+        samples, length, done = self.samples, _SWEEPS if sweeps is None else sweeps, 0
         while True:
             halfway = pair_step(rng, self.slabs, samples, length // 2)
             samples = pair_step(rng, self.slabs, halfway, length - length // 2)
@@ -159,7 +159,7 @@ class Fractions:
             finer, parent = self.atoms.split(query.core)
             halfway.append(self._values(self.halfway.masses, finer, parent, query, 1))
             final.append(self._values(self.samples.masses, finer, parent, query))
-        outside = self.slabs.violation(self.samples.values) > ROUNDING
+        outside = self.slabs.violation(self.samples.values) > _ROUNDING
         shape = (len(final), len(self))
         return diagnose(np.reshape(halfway, shape), np.reshape(final, shape), int(outside.sum()))
 

@@ -47,7 +47,7 @@ from tacit.release.samplers.slabs import (
 )
 
 RESAMPLE, TOGGLE, SWAP, COLD, WARM = range(5)
-KINDS = (RESAMPLE, SWAP, RESAMPLE, TOGGLE, RESAMPLE, SWAP, RESAMPLE)  # a palindrome
+CYCLE = (RESAMPLE, SWAP, RESAMPLE, TOGGLE, RESAMPLE, SWAP, RESAMPLE)  # a palindrome
 _WINDOW = 32  # records that are searched for one on the wrong side
 _WARM_CHANCE = np.uint64(int(2**64 * 0.05))
 _GAMMA, _MIX_1, _MIX_2 = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -87,7 +87,7 @@ def chains(codes: Codes, program: Program) -> Chains:
 
 
 def advance(
-    state: Chains, program: Program, key: int, first: int, steps: int, kinds: Sequence[int] = KINDS, stride: int = 0
+    state: Chains, program: Program, key: int, first: int, steps: int, kinds: Sequence[int] = CYCLE, stride: int = 0
 ) -> None:
     """Steps first, first + 1, ... of every chain, in place. A pure function of the state and these numbers.
 

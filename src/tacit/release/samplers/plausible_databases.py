@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 from tacit.model.domain import Domain
 from tacit.release.allocation import STRENGTHS
-from tacit.release.hypothesis.fit import Fitted, Progress, axis_order
+from tacit.release.hypothesis.fit import Fitted, StepProgress, axis_order
 from tacit.release.hypothesis.terms import Axes, Interaction, interactions_of, subsets, terms_of
 from tacit.release.samplers.compilation import shared_out
-from tacit.release.samplers.weighted_records import Array, Places, Weighted, places, rake
+from tacit.release.samplers.weighted_records import Array, SmallPlaces, Weighted, places, rake
 from tacit.release.warm_start import WarmStart
 
-SWEEPS = 2  # of a database over the released tables
+_SWEEPS = 2  # of a database over the released tables
 FIT_SWEEPS = 4  # of the records over the fit's tables
 CENTRINGS = 3
 _MOST = 5.0  # what one step of raking scales a cell by, at most
@@ -58,7 +58,7 @@ def plausible(
     databases: int,
     records: int,
     seed: int,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Weighted:
     """Databases over common records. `progress` is told how many steps are done, and of how many."""
     rng = np.random.Generator(np.random.PCG64(seed))
@@ -80,13 +80,13 @@ def plausible(
     widest = [names for names in drawn if not any(set(names) < set(other) for other in drawn)]
     weights = np.repeat(base, databases, axis=0)
     levels = list(_levels(found, domain, rows, base[0], codes, databases, rng))
-    for sweep in range(SWEEPS):
+    for sweep in range(_SWEEPS):
         for step, names in enumerate(widest):
             where = places(domain, codes, names)
             targets = _targets(names, drawn, _table(base[0], where, domain, names))
             _rake_all(weights, where, targets)
             if progress is not None:
-                progress(sweep * len(widest) + step + 1, SWEEPS * len(widest))
+                progress(sweep * len(widest) + step + 1, _SWEEPS * len(widest))
         for where, targets in levels:
             _rake_all(weights, where, targets)
     for _ in range(CENTRINGS):
@@ -152,7 +152,7 @@ def _levels(
     codes: NDArray[np.integer],
     databases: int,
     rng: np.random.Generator,
-) -> Iterator[tuple[Places, Array]]:
+) -> Iterator[tuple[SmallPlaces, Array]]:
     """The coarse levels of trees: the group of every record, and the shares that the databases' groups shall have."""
     for term in terms_of(found.measured, domain, rows, range(len(domain))):
         if term.groups is not None:
@@ -163,10 +163,10 @@ def _levels(
             yield where, targets / targets.sum(axis=1, keepdims=True)
 
 
-def _rake_all(weights: Array, where: Places, targets: Array) -> None:
+def _rake_all(weights: Array, where: SmallPlaces, targets: Array) -> None:
     shared_out(len(weights), lambda begin, end: rake(weights, where, targets, _MOST, begin, end))
 
 
-def _table(weights: Array, where: Places, domain: Domain, names: Sequence[str]) -> Array:
+def _table(weights: Array, where: SmallPlaces, domain: Domain, names: Sequence[str]) -> Array:
     shape = domain.shape_of(names)
     return np.asarray(np.bincount(where, weights=weights, minlength=math.prod(shape)).reshape(shape))

@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 MAX_MASSES = 2**26  # half a gigabyte, of which a stir needs four
 MAX_STEPS = 200  # of Newton's method, to the centre
 _DONE = 1e-9  # the squared Newton decrement, in which the law itself is about 1 wide
+_DOUBLINGS, _HALVINGS = 60, 8  # of a step that may be longer, and of where its best end may be
 _POLISH = 5  # steps for the centre's last digits
 _TILTS = 20  # steps for a draw's
 
@@ -209,7 +210,8 @@ def centre(slabs: Slabs) -> PolytopeCentre:
 
     value = objective(dual)
     for step in range(1, MAX_STEPS + 1):
-        masses = slabs.sizes / (rows @ dual)
+        scores = rows @ dual
+        masses = slabs.sizes / scores
         root = np.sqrt(1 + (dual[1:] * half) ** 2)
         offset = dual[1:] * half**2 / (1 + root)
         give = half**2 / (root * (1 + root))  # the derivative of the offset: one over the barrier's curvature
@@ -233,15 +235,42 @@ def centre(slabs: Slabs) -> PolytopeCentre:
                 tilt = spread / masses * (rows @ scipy.linalg.cho_solve(fixed, rows.T @ masses - target))
                 masses = masses * np.exp(-np.clip(tilt, -1, 1))
             return PolytopeCentre(slabs, masses, dual[1:], step, spread, give, rows, bare, factor)
-        # The dual is self-concordant: this step keeps all scores positive and always gains.
+        # The dual is self-concordant: a step of this length keeps all scores positive and always gains. Far from the
+        # maximum it is short, so the best point along the way is looked for.
         length = 1.0 if decrement < 0.1 else 1 / (1 + np.sqrt(decrement))
-        while length < 1 and objective(dual + 2 * length * move) > objective(dual + length * move):
-            length *= 2
-        dual = dual + min(length, 1.0) * move
+        if length < 1:
+            length = _farthest_gain(slabs, dual, move, scores, rows @ move, length)
+        dual = dual + length * move
         value, before = objective(dual), value
         if value - before > 1e3 * slabs.sizes.sum():
             break
     raise InvalidQuery("the slabs have no common point, or one so thin that its centre was not found.")
+
+
+def _farthest_gain(slabs: Slabs, dual: Array, move: Array, scores: Array, along: Array, length: float) -> float:
+    """About how far to go from a dual point for the most gain: to no less than a length that is known to gain.
+
+    The dual is concave, so what it gains at a point of the way falls, and is 0 at the best of them.
+    """
+    middle, half = (slabs.high + slabs.low) / 2, (slabs.high - slabs.low) / 2
+
+    def gains(far: float) -> bool:
+        there = scores + far * along
+        if not (there > 0).all():
+            return False
+        forces = dual[1:] + far * move[1:]
+        pushed = middle + forces * half**2 / (1 + np.sqrt(1 + (forces * half) ** 2))
+        return bool(slabs.sizes @ (along / there) > move[0] + pushed @ move[1:])
+
+    end = 2 * length
+    for _ in range(_DOUBLINGS):
+        if not gains(end):
+            break
+        length, end = end, 2 * end
+    for _ in range(_HALVINGS):
+        between = (length + end) / 2
+        length, end = (between, end) if gains(between) else (length, between)
+    return length
 
 
 def _lifted(matrix: Array) -> Array:

@@ -28,9 +28,9 @@ from tacit.release.samplers.compilation import compiled, shared_out
 from tacit.release.samplers.diagnostics import probes
 
 SIZE = 2**24  # records of a database, as a statistic sees it: so fine that rounding does not matter
-ROUNDS = 10  # over all past answers after a new one, at most
-CLOSE = 0.1  # widths from where a past answer puts it: a database is moved back from farther away
-ROUNDING = 1e-7
+_ROUNDS = 10  # over all past answers after a new one, at most
+_CLOSE = 0.1  # widths from where a past answer puts it: a database is moved back from farther away
+_ROUNDING = 1e-7
 _LISTED = 2**12  # cells of tables that are kept: questions with more values are answered from the records
 _KEPT = 2**25  # numbers in such tables
 _RARE = 64  # records that a question is about, at least, when its answer is learned
@@ -41,7 +41,7 @@ _STEP_SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
 _LEAST = 1e-12  # of a share that is divided by
 
 Array = NDArray[np.float64]
-Places = NDArray[np.int32]
+SmallPlaces = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,15 +140,15 @@ class Weighted:
         towards = values + gain * (centre + noise * rng.standard_normal(len(made)) - values)
         targets = np.clip(towards, max(centre - width, 0.0), min(centre + width, 1.0))
         made = replace(made, held=(*self.held, PastAnswer(question, centre, width, targets)))
-        for _ in range(ROUNDS):  # one answer after the other, the newest first, as in iterative fitting
+        for _ in range(_ROUNDS):  # one answer after the other, the newest first, as in iterative fitting
             before = made
             for one in reversed(made.held):
-                if (np.abs(made.values(one.question) - one.targets) > max(CLOSE * one.width, ROUNDING)).any():
+                if (np.abs(made.values(one.question) - one.targets) > max(_CLOSE * one.width, _ROUNDING)).any():
                     made = made._moved(one.question, one.targets)
             if made is before:
                 break
-        apart_now = [np.abs(made.values(one.question) - one.centre) / max(one.width, ROUNDING) for one in made.held]
-        return replace(made, outside=int((np.array(apart_now) > 1 + CLOSE).any(axis=0).sum()))
+        apart_now = [np.abs(made.values(one.question) - one.centre) / max(one.width, _ROUNDING) for one in made.held]
+        return replace(made, outside=int((np.array(apart_now) > 1 + _CLOSE).any(axis=0).sum()))
 
     def stir(self, *, seed: int, sweeps: int = 0) -> Weighted:
         """Themselves: they are draws already, and there is no chain to move on."""
@@ -164,7 +164,7 @@ class Weighted:
         """All that the databases hold, in numbers whose bits can be compared."""
         return [self.codes.astype("<u4"), self.weights.astype("<f8")]
 
-    def places(self, names: Sequence[str]) -> Places:
+    def places(self, names: Sequence[str]) -> SmallPlaces:
         """The cell of every record in the table of these attributes."""
         return places(self.domain, self.codes, names)
 
@@ -221,7 +221,7 @@ class Weighted:
         if before.shape[1] > _TRIED:
             raise InvalidQuery(f"a statistic of {before.shape[1]:,} cells is not learned.")
         shape, now = (-1, *self.domain.shape_of(statistic.scope)), before.copy()
-        close = max(ROUNDING, 1e-3 * float(np.abs(targets).max(initial=0.0)))
+        close = max(_ROUNDING, 1e-3 * float(np.abs(targets).max(initial=0.0)))
         for step in range(_STEPS):
             gaps = targets - _evaluated(statistic, now.reshape(shape))
             off = np.flatnonzero(np.abs(gaps) > close)
@@ -242,7 +242,7 @@ class Weighted:
         return np.asarray(now / np.maximum(before, _LEAST))
 
 
-def places(domain: Domain, codes: NDArray[np.integer[Any]], names: Sequence[str]) -> Places:
+def places(domain: Domain, codes: NDArray[np.integer[Any]], names: Sequence[str]) -> SmallPlaces:
     """The cell of every record in the table of these attributes."""
     found = np.zeros(codes.shape[1], dtype=np.int32)
     for name in names:
@@ -266,7 +266,7 @@ def _slopes(statistic: Statistic, table: Array) -> Array:
 
 
 @compiled
-def tabulate(weights: Array, where: Places, found: Array, begin: int, end: int) -> None:
+def tabulate(weights: Array, where: SmallPlaces, found: Array, begin: int, end: int) -> None:
     """Adds up what every cell weighs in the databases from `begin` to `end`."""
     for i in range(begin, end):
         for j in range(len(where)):
@@ -274,7 +274,7 @@ def tabulate(weights: Array, where: Places, found: Array, begin: int, end: int) 
 
 
 @compiled
-def rake(weights: Array, where: Places, targets: Array, most: float, begin: int, end: int) -> None:
+def rake(weights: Array, where: SmallPlaces, targets: Array, most: float, begin: int, end: int) -> None:
     """Scales the records of every cell so that it weighs what it should; by `most` at most. In place."""
     cells = targets.shape[1]
     now, factors = np.zeros(cells), np.ones(cells)
