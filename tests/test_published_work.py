@@ -23,7 +23,7 @@ from tacit.model.query import MOST_READ, Query, query_key
 from tacit.model.request import Declared
 from tacit.public import counts, work
 from tacit.public.counts import CountJudge
-from tacit.public.work import MADE, MOST, PER_BYTE, TooMuch, Work, steps_of
+from tacit.public.work import MADE, MOST_READ_STEPS, PER_BYTE, TooMuch, Work, steps_of
 from tacit.serve.served_data import Replica
 from tacit.store.chain import Line, canonical
 
@@ -60,7 +60,7 @@ def hostile(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def four(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "MOST", 4 * len(NAMES) * BINS * MADE)
+    monkeypatch.setattr(work, "MOST_READ_STEPS", 4 * len(NAMES) * BINS * MADE)
     monkeypatch.setattr(work, "PER_BYTE", 0)
 
 
@@ -114,10 +114,10 @@ def test_counts_on_wide_attributes_are_judged_without_making_them(
 def test_a_wide_count_that_could_not_be_read_again_is_not_waved_through(monkeypatch: pytest.MonkeyPatch) -> None:
     declared, steps = Declared(DOMAIN, 2, 1, Loss("gdp", 10**12)), Work(0)
     assert CountJudge(declared, steps).judged([wide(1)]) == [True]
-    assert steps.left == MOST - 2 * BINS * MADE  # somebody will make it, for a report or for an answer
+    assert steps.left == MOST_READ_STEPS - 2 * BINS * MADE  # somebody will make it, for a report or for an answer
     monkeypatch.setattr(counts, "MOST_READ", 2 * BINS - 1)
     assert CountJudge(declared, steps).judged([wide(1)]) == [False]
-    assert steps.left == MOST - 2 * BINS * MADE  # and nothing was done
+    assert steps.left == MOST_READ_STEPS - 2 * BINS * MADE  # and nothing was done
 
 
 def test_what_a_report_would_make_is_counted_when_a_file_is_read(hostile: Path) -> None:
@@ -125,7 +125,7 @@ def test_what_a_report_would_make_is_counted_when_a_file_is_read(hostile: Path) 
     steps = Work(0)
     line = wide(1)
     CountJudge(Declared(DOMAIN, 2, 1, Loss("gdp", 10**12)), steps).judged([line])
-    assert MOST - steps.left == steps_of(line, DOMAIN)  # as many as by the slow way
+    assert MOST_READ_STEPS - steps.left == steps_of(line, DOMAIN)  # as many as by the slow way
 
 
 def test_the_keys_of_old_answers_are_read_without_their_questions(
@@ -167,8 +167,8 @@ def test_steps_are_those_of_what_is_announced() -> None:
 def test_no_question_that_can_be_read_is_beyond_an_empty_file() -> None:
     Work(0).take(1, MADE * MOST_READ)
     with pytest.raises(TooMuch):
-        Work(0).take(1, MOST + 1)
-    Work(1).take(1, MOST + PER_BYTE)
+        Work(0).take(1, MOST_READ_STEPS + 1)
+    Work(1).take(1, MOST_READ_STEPS + PER_BYTE)
 
 
 # -- tables over several attributes ------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ def test_what_was_answered_before_is_answered_the_same_and_fresh_questions_byte_
             # What a release tells has the bar of that release, by the law of its noise; the rest has none.
             guessed = [a for a in ours if a.source == "hypothesis"]
             assert guessed
-            assert {bar.about for a in guessed for bar in a.bars} <= {"this noise"}
+            assert {bar.about.words for a in guessed for bar in a.bars} <= {"this noise"}
             assert all(a.note.startswith(UNCHECKED) for a in guessed) or "guarantee has ended" in guessed[0].note
             assert all(a.error is not None for a in ours if a.source != "hypothesis")
         else:  # the bar is that of the released tables, and needs no gate

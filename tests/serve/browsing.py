@@ -20,8 +20,6 @@ from serving import WHO, write_config, write_series
 from support import PATIENCE
 from tacit.serve.keys import make_key
 
-# Seconds that a step of a page, or a call of the driver, may take before it counts as hanging. It takes a tenth of one.
-LIMIT = 120.0
 # Memory from the disk, where containers have little shared memory; nothing drawn by a card; no traffic of its own, and
 # timers and frames that go on whatever window is in front.
 SWITCHES = (
@@ -117,7 +115,7 @@ def need_chromium() -> None:
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Any]:
-    """A headless Chromium with a fresh profile. No call of its driver takes longer than `LIMIT`."""
+    """A headless Chromium with a fresh profile. No call of its driver takes longer than `PATIENCE`."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -129,9 +127,9 @@ def chromium(profile: Path) -> Iterator[Any]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     try:
-        driver.command_executor.client_config.timeout = LIMIT
-        driver.set_page_load_timeout(LIMIT)
-        driver.set_script_timeout(LIMIT)
+        driver.command_executor.client_config.timeout = PATIENCE
+        driver.set_page_load_timeout(PATIENCE)
+        driver.set_script_timeout(PATIENCE)
         driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         yield driver
     finally:
@@ -170,7 +168,7 @@ def wait(driver: Any, found: Callable[[], Any]) -> Any:
     from selenium.webdriver.support.ui import WebDriverWait
 
     early = [StaleElementReferenceException, ElementNotInteractableException, ElementClickInterceptedException]
-    return WebDriverWait(driver, LIMIT, 0.05, ignored_exceptions=early).until(lambda _: found())
+    return WebDriverWait(driver, PATIENCE, poll_frequency=0.05, ignored_exceptions=early).until(lambda _: found())
 
 
 def one(driver: Any, selector: str, words: str = "") -> Any:

@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from benchmarks.serving.wire import Gone, Plain
 from serving import write_config
 
 import tacit
-from support import PATIENCE
+from support import PATIENCE, pause, until
 from tacit.config import read_config
 from tacit.serve import make_key
 
@@ -130,7 +129,7 @@ def _load_and_kill(seen: Witness, address: str, key: str, pid: int, rng: random.
         client.start()
     if rng.random() < 0.8:
         first.wait(PATIENCE)  # until the first answer
-    time.sleep(rng.uniform(0.0, 0.1))
+    pause(rng, 0.0, 0.1)
     _kill(pid)
     for client in clients:
         client.join()
@@ -233,5 +232,4 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         return
-    while Path(f"/proc/{pid}").exists():
-        time.sleep(0.002)
+    until(lambda: not Path(f"/proc/{pid}").exists())

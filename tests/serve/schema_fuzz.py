@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,7 +30,7 @@ from fuzzing import CONDITION, CONDITIONS, NAMES, Judge, fuzz_bytes
 from serving import write_config
 
 import tacit
-from support import PATIENCE
+from support import PATIENCE, Stopwatch
 from tacit.config import read_config
 from tacit.serve import make_key
 from tacit.serve.keys import Role
@@ -86,7 +85,7 @@ class Told:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
-    told, findings, start = Told(), 0, time.monotonic()
+    told, findings, watch = Told(), 0, Stopwatch()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         keys = prepare(folder)
@@ -114,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 # However slow the machine is, every round gets somewhere: so the rounds come to an end.
                 assert told.statuses.total() > sent, f"a round without a request, after {sent:,}"
                 number, before = number + 1, before or server.resident
-            taken, spent = time.monotonic() - start, _spent(server, keys["olga"])
+            taken, spent = str(watch), _spent(server, keys["olga"])
             judge = Judge()
             raw(server.address, keys["rea"], judge, options.raw)
             assert judge.wrong == [], judge.wrong
@@ -126,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name in DATASETS:
             print(accounted_for(folder, name, told))
     print(
-        f"{told.statuses.total():,} requests by schemathesis in {taken:.0f} s, {number} rounds of two keys, "
+        f"{told.statuses.total():,} requests by schemathesis in {taken}, {number} rounds of two keys, "
         f"{told.answers:,} answers, statuses {dict(sorted(told.statuses.items()))}\n"
         f"{judge.statuses.total():,} times raw bytes, statuses {dict(sorted(judge.statuses.items()))}; "
         f"{growth / 2**20:.0f} MB more memory after the first round; {findings} runs with findings"

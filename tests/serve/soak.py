@@ -33,7 +33,7 @@ from benchmarks.serving.wire import Gone, Plain
 from fuzzing import Judge, Maker, send_bytes
 from serving import WHO, write_config
 
-from audit_record import FOLDER, record
+from audit_record import FOLDER, commit, record
 from support import until
 from tacit.serve import make_key
 from tacit.show.chart import Axis, Chart, Grid, Polyline
@@ -220,7 +220,7 @@ def soak(folder: Path, minutes: float, samples: int = SAMPLES, say: Callable[[st
     wrong = [*load.judge.wrong[:5], *unexplained(seen), *([] if running else ["the server ended"])]
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "soak.svg").write_text(picture(seen).svg())
-    record("soak", "soak", samples=[asdict(one) for one in seen], wrong=wrong)
+    record("soak", "soak", samples=[asdict(one) for one in seen], wrong=wrong, commit=commit())
     return wrong
 
 

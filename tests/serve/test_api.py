@@ -21,6 +21,7 @@ import tacit
 from support import PATIENCE, until
 from tacit.cli import main
 from tacit.config import read_config
+from tacit.errors import LedgerError
 from tacit.model.status import DryRun
 from tacit.serve import dataset
 from tacit.serve.admission import Limits
@@ -28,7 +29,7 @@ from tacit.serve.api import ENDPOINTS
 from tacit.serve.keys import KeyRing, make_key, revoke_key
 from tacit.serve.openapi import document
 from tacit.serve.question import read
-from tacit.serve.refusal import INTERNAL, Refusal
+from tacit.serve.refusal import WENT_WRONG, Refusal, refusal_of
 
 WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
 DOCUMENT = document()
@@ -431,10 +432,10 @@ def test_a_failure_inside_shows_nothing_of_its_words(
     monkeypatch.setattr(served.people.session._mechanism, "estimate", fail)
     for path, body in (("ask", {"question": WOMEN}), ("ask_many", {"questions": [WOMEN]})):
         response = served.ana.post(f"/v1/people/{path}", json=body)
-        assert refused(response, 500, "internal") == INTERNAL
+        assert refused(response, 500, "internal") == WENT_WRONG
         assert response.json()["error"]["nothing_spent"] is False
     monkeypatch.setattr(type(served.people.session), "history_after", fail)
-    assert refused(served.ana.get("/v1/people/history"), 500, "internal") == INTERNAL
+    assert refused(served.ana.get("/v1/people/history"), 500, "internal") == WENT_WRONG
     told = caplog.text + "".join(capfd.readouterr()) + served.people.audit.path.read_text()
     assert "ValueError" in told  # the owner learns that something failed, and where
     assert "Wilhelmina" not in told
@@ -554,6 +555,56 @@ def test_an_audit_log_that_cannot_be_written_is_said_to_be_that(
     used = served.state.keys.used("people", "ana")  # it counts for a quota, too
     assert used == served.people.session.spent.atoms > 0
     assert served.ask({"count": {"sex": "F"}})["cost"] == {"gdp": 0.0}  # it was kept, and is told once it is noted
+
+
+def test_a_full_disk_is_in_the_log_once(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    served.ask({"count": {"sex": "F"}})
+    monkeypatch.setattr("tacit.serve.audit.os.write", full)
+    for _ in range(20):
+        refused(served.ana.post("/v1/people/ask", json={"question": {"count": {"sex": "F"}}}), 503, "audit")
+    assert [line.getMessage().split(";")[0] for line in caplog.records] == ["the audit log cannot be written"]
+
+
+def test_a_ledger_that_cannot_be_used_is_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    for said in [*["the disk is full"] * 20, "it is damaged"]:
+        assert refusal_of(LedgerError(said)).status == 503
+    assert len(caplog.records) == 2
+
+
+def test_an_audit_log_that_cannot_be_read_is_said_to_be_that(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    path = served.people.audit.path
+    path.unlink()
+    path.mkdir()
+    for _ in range(3):
+        response = served.olga.get("/v1/people/audit")
+        refused(response, 503, "audit")
+        assert response.json()["error"]["nothing_spent"] is True
+    assert len(caplog.records) == 1
+    path.rmdir()
+
+
+def test_a_full_folder_for_temporary_files_is_said_to_be_that(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    served.ask({"count": {"sex": "F"}})
+    for call in ("tempfile.TemporaryFile", "os.pwrite"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"tacit.serve.edition.{call}", full)
+            response = served.rea.get("/v1/people/published")
+        refused(response, 503, "published")
+        assert response.json()["error"]["nothing_spent"] is True
+        assert response.headers["retry-after"]
+    assert len(caplog.records) == 1
+    assert "No space left" in caplog.text
+    assert served.rea.get("/v1/people/published").status_code == 200
 
 
 def test_what_was_paid_is_shown_noted_and_counted_where_the_keys_cannot_be_written(served: Served) -> None:

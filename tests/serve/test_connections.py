@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 import tacit
 from support import PATIENCE
 from tacit.serve import connections
-from tacit.serve.connections import AT_ONCE, BACKLOG, SPARE, BufferedTransport, Complaints, HttpConnection, room
+from tacit.serve.connections import _AT_ONCE, BACKLOG, SPARE, BufferedTransport, Complaints, HttpConnection, room
 from tacit.store import rows
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
@@ -41,7 +41,7 @@ async def serving(*, log_level: str = "critical", **settings: Any) -> AsyncItera
     """A server with nothing behind it: its port, and its connections."""
     config, state = Config(app, log_config=None, log_level=log_level), ServerState()
     config.load()
-    kind = type("Kind", (HttpConnection,), {"header_seconds": 1e6, "unread_seconds": 1e6, **settings})
+    kind = type("Kind", (HttpConnection,), {"header_seconds": PATIENCE, "unread_seconds": PATIENCE, **settings})
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: kind(config, state, {}, loop), "127.0.0.1", 0)
     try:
@@ -223,7 +223,7 @@ def test_a_head_goes_with_its_body_and_nothing_is_held_back() -> None:
         assert pipe.said == []
         await asyncio.sleep(0)
         assert pipe.said == [b"head body"]
-        joined.write(bytes(AT_ONCE + 1))  # the transport has to know at once, so that it can say that it is too much
+        joined.write(bytes(_AT_ONCE + 1))  # the transport has to know at once, so that it can say that it is too much
         assert len(pipe.said) == 2
         joined.write(b"last")
         joined.close()

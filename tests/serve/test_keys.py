@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -261,3 +264,20 @@ def test_a_file_of_keys_on_a_read_only_disk_is_called_that(file: Path, monkeypat
     monkeypatch.setattr(sqlite3, "connect", connect)
     with pytest.raises(ConfigError, match="cannot be written where it is"):
         KeyRing(file)
+
+
+@pytest.mark.parametrize("how", ["os.open", "sqlite3.connect", "Verifier.of"])
+def test_keys_on_a_file_system_that_is_mounted_read_only_say_so(
+    file: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    def read_only(*_: object, **__: object) -> Any:
+        if how == "os.open":
+            raise OSError(errno.EROFS, "Read-only file system")
+        raise sqlite3.OperationalError("attempt to write a readonly database")
+
+    make_key(file, "ana", "analyst")
+    if how != "os.open":
+        monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    monkeypatch.setattr(f"tacit.serve.keys.{how}", read_only)
+    with pytest.raises(ConfigError, match="cannot be written: it is on a file system that is mounted read-only"):
+        make_key(file, "bob", "analyst")

@@ -688,14 +688,14 @@ def test_history_comes_in_pages(site: Site, monkeypatch: pytest.MonkeyPatch) -> 
         session.ask(f"SELECT COUNT(*) FROM data WHERE age BETWEEN {age} AND {age + 9}")
     from tacit.serve.page import view
 
-    monkeypatch.setattr(view, "PAGE", 4)
+    monkeypatch.setattr(view, "_PAGE", 4)
     read = list[int]()
     line_of = rows.line_of
     monkeypatch.setattr(rows, "line_of", lambda row: read.append(row[0]) or line_of(row))
     first = ana.get("/data/people/history").text
-    assert first.count("<tr>") == view.PAGE + 1
+    assert first.count("<tr>") == view._PAGE + 1
     assert "?before=" in first
-    assert len(read) <= 2 * (view.PAGE + 1)  # of nine purchases, with an intent each
+    assert len(read) <= 2 * (view._PAGE + 1)  # of nine purchases, with an intent each
     monkeypatch.undo()
     newest = session.history[-1].receipt.entry
     second = ana.get(f"/data/people/history?before={newest}").text

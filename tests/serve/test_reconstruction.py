@@ -16,7 +16,6 @@ Membership inference (`membership.py`) is bounded by the same numbers: a member 
 from __future__ import annotations
 
 import math
-import time
 from pathlib import Path
 
 import attack
@@ -28,6 +27,7 @@ from benchmarks.serving.wire import Plain
 from scipy.special import ndtr
 
 from audit_record import record
+from support import Stopwatch
 from tacit.exact.bounds import rho_from
 from tacit.exact.gaussian import half_from
 from tacit.serve import make_key
@@ -120,14 +120,14 @@ def test_one_budget_for_all_questions_gives_no_member_away(tmp_path: Path) -> No
 @pytest.mark.parametrize("kind", BUDGETS)
 def test_one_budget_for_all_questions_gives_hardly_a_member_away(tmp_path: Path, kind: str, size: float) -> None:
     """30 tables with 40 people each: 1,200 guesses, whose share has a standard deviation of 0.014 if they are coins."""
-    start, runs, delta = time.perf_counter(), max(2, round(size * MEMBERSHIP_RUNS)), BUDGETS[kind]
+    watch, runs, delta = Stopwatch(), max(2, round(size * MEMBERSHIP_RUNS)), BUDGETS[kind]
     people = [membership.write(tmp_path, f"t{seed}", seed, delta=delta) for seed in range(runs)]
     server, client = served(tmp_path)
     with server:
         found = [membership.right(client, f"t{seed}", one) for seed, one in enumerate(people)]
     guesses, most = runs * 2 * membership.MEMBERS, most_right("direct", delta)
     record("reconstruction", f"members, direct, {kind}", share=float(np.mean(found)), most=most, guesses=guesses,
-           seconds=time.perf_counter() - start)  # fmt: skip
+           taken=str(watch))  # fmt: skip
     print(f"\nmembers, {kind}: {np.mean(found):.3f} of {guesses:,} guesses, at most {most:.3f} for any attack")
     assert np.mean(found) <= most + 5 * 0.5 / math.sqrt(guesses)
 
@@ -145,16 +145,15 @@ def test_one_budget_for_all_questions_gives_hardly_a_bit_away(
     1). The share among 30,000 has a standard deviation of 0.0029 if the bits of a table are guessed independently, so
     55 % is more than 5 of them away. For `iterative` only the bound of 0.5433 was derived.
     """
-    start, runs, delta = time.perf_counter(), max(2, round(size * RUNS)), BUDGETS[kind]
+    watch, runs, delta = Stopwatch(), max(2, round(size * RUNS)), BUDGETS[kind]
     secrets = [attack.write(tmp_path, f"t{seed}", seed, mechanism, delta=delta)[1] for seed in range(runs)]
     server, client = served(tmp_path)
     with server:
         found = [attack.right(client, f"t{seed}", bits, seed) for seed, bits in enumerate(secrets)]
-    taken = time.perf_counter() - start
     bits, most = runs * attack.PEOPLE, most_right(mechanism, delta)
     record("reconstruction", f"bits, {mechanism}, {kind}", share=float(np.mean(found)), most=most, guesses=bits,
-           seconds=taken)  # fmt: skip
+           taken=str(watch))  # fmt: skip
     print(f"\n{mechanism}, {kind}: {np.mean(found):.3f} of {bits:,} bits, at most {most:.3f} for any attack, "
-          f"{min(found):.3f} to {max(found):.3f} of a table's, {taken:.0f} s")  # fmt: skip
+          f"{min(found):.3f} to {max(found):.3f} of a table's, {watch}")  # fmt: skip
     slack = 0.0 if size >= 1 else 5 * 0.5 / math.sqrt(bits)  # a part of the audit has fewer bits to count
     assert np.mean(found) <= (CHANCE + CLOSE if delta else most) + slack

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode, urljoin
 
+import pandas as pd
 import psycopg
 import pytest
 from bridge import bridge
@@ -176,8 +178,19 @@ def test_the_file_is_handed_on_as_it_is(replica: TestClient) -> None:
 
 
 def test_what_never_changes_may_be_kept_by_every_cache(replica: TestClient) -> None:
-    first = look(replica, SMOKERS)
+    brief = look(replica, SMOKERS)
+    assert brief.headers["cache-control"] == "public, max-age=60"
+    origin = tacit.read(GOLDEN / "iterative.jsonl").origin
+    assert brief.headers["content-location"] == f"?{urlencode({'sql': SMOKERS, 'ledger': origin})}"
+    first = replica.get(urljoin(ASK, brief.headers["content-location"]))
+    assert first.content == brief.content
+    assert first.headers["etag"] == brief.headers["etag"]
     assert first.headers["cache-control"] == "public, max-age=31536000, immutable"
+    again = replica.get(
+        ASK, params={"sql": SMOKERS, "ledger": origin}, headers={"if-none-match": first.headers["etag"]}
+    )
+    assert (again.status_code, again.headers["cache-control"]) == (304, first.headers["cache-control"])
+    first = brief
     again = look(replica, SMOKERS, **{"if-none-match": f'"other", W/{first.headers["etag"]}'})
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["etag"] == first.headers["etag"]
@@ -191,7 +204,8 @@ def test_what_never_changes_may_be_kept_by_every_cache(replica: TestClient) -> N
 
 def test_what_a_later_file_may_say_better_is_kept_for_a_moment_only(replica: TestClient) -> None:
     """A hypothesis answers what nobody asked before it was published: the file says that it was not checked."""
-    domain = tacit.read(GOLDEN / "iterative.jsonl").domain
+    session = tacit.read(GOLDEN / "iterative.jsonl")
+    domain, origin = session.domain, session.origin
     questions: list[Any] = [
         {"count": {"smoker": smoker, "region": region}}
         for smoker in (True, False)
@@ -202,13 +216,53 @@ def test_what_a_later_file_may_say_better_is_kept_for_a_moment_only(replica: Tes
     for question in questions:
         found = look(replica, question)
         checked = "not checked" not in found.json()["answer"].get("note", "")
-        assert ("immutable" in found.headers["cache-control"]) is checked, question
-        assert found.headers["cache-control"].startswith("public, max-age=")
+        assert found.headers["cache-control"] == "public, max-age=60"
+        assert ("content-location" in found.headers) is checked, question
+        bound = replica.get(ASK, params={**found.request.url.params, "ledger": origin})
+        assert bound.content == found.content
+        assert ("immutable" in bound.headers["cache-control"]) is checked, question
+        assert bound.headers["cache-control"].startswith("public, max-age=")
         seen.add((_read(question, domain).__class__.__name__, checked))
     assert {checked for _, checked in seen} == {True, False}
 
 
+def test_another_ledger_under_the_same_name_is_another_answer_to_caches(tmp_path: Path) -> None:
+    """The same terms, rows and question: only the ledger is another one."""
+    paths = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
+    for path in paths:
+        frame = pd.DataFrame({"smoker": [True, False] * 50})
+        with tacit.open(
+            data=frame, domain={"smoker": tacit.boolean()}, budget=tacit.Budget(epsilon=1, delta=1e-9),
+            ledger=path.with_suffix(".tacit"), anchor=tmp_path / "anchor", mechanism="direct",
+        ) as session:  # fmt: skip
+            session.ask(SMOKERS)
+            tacit.publish(session, path)
+    everybody = "SELECT COUNT(*) FROM data"  # exact, and the same in both
+    tags = list[set[str]]()
+    for path in paths:
+        with replicas(1, path) as (one,):
+            served = [look(one, question) for question in (SMOKERS, everybody)]
+            tags.append({found.headers["etag"] for found in served})
+            assert "immutable" not in served[0].headers["cache-control"]
+            lasting = urljoin(ASK, served[0].headers["content-location"])
+            assert "immutable" in one.get(lasting).headers["cache-control"]
+    assert not tags[0] & tags[1]
+    with replicas(1, paths[0]) as (one,):
+        other = one.get(lasting, headers={"if-none-match": "*"})  # which is of the second ledger
+        assert other.status_code == 404
+        assert other.json()["error"]["code"] == "other_ledger"
+        assert other.headers["cache-control"] == "no-store"
+
+
+def test_a_long_address_is_not_repeated(replica: TestClient) -> None:
+    found = look(replica, f"{SMOKERS} {' ' * 2_000}")
+    assert (found.status_code, found.headers["cache-control"]) == (200, "public, max-age=60")
+    assert "content-location" not in found.headers
+
+
 def test_a_link_takes_one_question(replica: TestClient) -> None:
+    assert look(replica, SMOKERS).status_code == 200
+    assert replica.get(ASK, params={"ledger": "0" * 64}).json()["error"]["code"] == "bad_parameter"
     long = {"sql": f"{SMOKERS} {' ' * 10_000}"}
     for params in ({}, {"sql": SMOKERS, "question": "{}"}, {"q": SMOKERS}, {"sql": [SMOKERS, SMOKERS]}, long):
         response = replica.get(ASK, params=params)
@@ -227,7 +281,10 @@ def test_with_the_data_a_link_never_spends(served: Served) -> None:
     found = look(served.ana, question)
     assert found.json()["answer"]["value"] == value
     assert found.headers["cache-control"] == "no-store"  # it is for this key
+    assert "content-location" not in found.headers
     assert look(served.ana, question, **{"if-none-match": found.headers["etag"]}).status_code == 304
+    for ledger, status in ((served.people.session.origin, 200), ("0" * 64, 404)):
+        assert served.ana.get(ASK, params={"sql": question, "ledger": ledger}).status_code == status
 
 
 def test_the_clients_of_postgresql_need_no_password() -> None:
@@ -299,6 +356,17 @@ def test_the_command_says_what_does_not_go_together(tmp_path: Path) -> None:
         result = CliRunner().invoke(main, ["serve", *words, "--port", "0"])
         assert result.exit_code != 0
         assert said in " ".join(result.output.split()), result.output
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["an owner's address", "none"])
+def test_the_command_says_at_the_start_that_refusals_name_nobody(monkeypatch: pytest.MonkeyPatch, named: bool) -> None:
+    monkeypatch.setattr("tacit.serve.serve_published", lambda *_, ready, **__: ready("http://127.0.0.1:1"))
+    owner = ["--owner-url", OWNER] if named else []
+    result = CliRunner().invoke(main, ["serve", "--published", "people.json", *owner])
+    assert result.stdout == ""
+    first, *more = result.stderr.splitlines()
+    assert first.startswith("Serving at http://127.0.0.1:1")
+    assert ["--owner-url" in line for line in more] == [] if named else [True]
 
 
 def test_a_client_needs_no_key_and_hears_where_to_buy(replica: TestClient) -> None:

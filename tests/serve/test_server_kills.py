@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from pathlib import Path
 
 import pytest
 from killing import Witness, kill_servers
 
+from support import Stopwatch
+
 KILLS = int(os.environ.get("TACIT_SERVER_KILLS", "200"))
 crash = pytest.mark.crash
 
 
-def tell(seen: Witness, start: float) -> None:
-    taken = f"{time.perf_counter() - start:.0f} s"
+def tell(seen: Witness, watch: Stopwatch) -> None:
     print(
-        f"\n{seen.kills} kills of a server, {len(seen.shown)} answers shown, {seen.refused} refused, {taken}: ", end=""
+        f"\n{seen.kills} kills of a server, {len(seen.shown)} answers shown, {seen.refused} refused, {watch}: ", end=""
     )
     print(f"{len(seen.violations)} promises broken")
 
@@ -34,9 +34,9 @@ def tell(seen: Witness, start: float) -> None:
     ],
 )
 def test_kill_9_takes_nothing_back(tmp_path: Path, mechanism: str, kills: int) -> None:
-    start = time.perf_counter()
+    watch = Stopwatch()
     seen = kill_servers(tmp_path, kills=kills, seed=1, mechanism=mechanism, questions=100_000, shown_least=kills + 1)
-    tell(seen, start)
+    tell(seen, watch)
     assert seen.violations == []
     assert len(seen.shown) > kills  # the test did something
     assert seen.refused == 0
@@ -44,11 +44,11 @@ def test_kill_9_takes_nothing_back(tmp_path: Path, mechanism: str, kills: int) -
 
 @crash
 def test_kill_9_at_the_end_of_the_budget(tmp_path: Path) -> None:
-    kills, start = KILLS // 4, time.perf_counter()
+    kills, watch = KILLS // 4, Stopwatch()
     seen = kill_servers(
         tmp_path, kills=kills, seed=2, mechanism="direct", questions=10 * kills, refused_least=kills + 1
     )
-    tell(seen, start)
+    tell(seen, watch)
     assert seen.violations == []
     assert seen.refused > kills
 

@@ -11,7 +11,7 @@ import soak
 from soak import Sample, picture, unexplained
 
 import audit_record
-from tacit.serve.question import MOST
+from tacit.serve.question import MOST_REMEMBERED
 
 SAMPLES = [
     Sample(minutes, 600 * minutes, 300 * minutes, 150 * 2**20 + 100_000 * minutes, 25 + minutes % 3, 10**6 * minutes, 0)
@@ -53,7 +53,7 @@ def test_what_a_server_holds_is_told_by_parts_that_add_up(tmp_path: Path) -> Non
     for _, resident, files, objects, arrays, free, sqlite, _, remembered, *_ in rows:
         assert resident / 2 < files + objects + arrays + free < 2 * resident
         assert sqlite < arrays
-        assert remembered <= MOST
+        assert remembered <= MOST_REMEMBERED
     assert len(said) == 3
 
 

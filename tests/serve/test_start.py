@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import subprocess
+import sys
+from pathlib import Path
 
-from serving import Serve, Served
+import pytest
+from serving import Serve, Served, running, write_series
 from starlette.testclient import TestClient
 
+import tacit.serve
 from tacit.serve.app import make_app
 from tacit.serve.page import routes
+from tacit.trusted.curator import Curator
 
 WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
 
@@ -64,3 +71,31 @@ def _card(page: str) -> str:
     found = re.search(r'<section id="start".*?</section>', page, re.DOTALL)
     assert found is not None
     return found[0]
+
+
+def test_a_server_is_warm_before_it_is_asked(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session or a series knows what its first question would load: the server names no engine and no sampler."""
+    loaded = list[str]()
+    monkeypatch.setattr(Curator, "load_samplers", staticmethod(lambda: loaded.append("samplers")))
+    served = serve()
+    assert loaded == ["samplers"]
+    assert served.people.session.spent.atoms == 0
+    (folder := tmp_path / "months").mkdir()
+    with running(folder, series=write_series(folder)) as months:
+        assert loaded == ["samplers"] * 2
+        assert all(not one.spent.atoms for one in months.state.datasets["stays"].session.status().blocks)
+    named = set[str]()
+    for file in Path(tacit.serve.__path__[0]).rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("import_module", "__import__"):
+                named.add(ast.unparse(call.args[0]))
+    assert named == {"f'tacit.serve.{module}'"}
+
+
+def test_samplers_are_there_once_they_were_loaded() -> None:
+    code = (
+        "import sys; from tacit.trusted.curator import Curator; before = 'opendp.measurements' in sys.modules;"
+        "Curator.load_samplers(); print(before, 'opendp.measurements' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]

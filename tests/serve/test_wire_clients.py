@@ -34,7 +34,7 @@ def rows(lasting: Served) -> list[tuple[Any, ...]]:
 
 def run(lasting: Served, *command: str, text: str | None = None, **more: str) -> str:
     env = {**os.environ, "PGHOST": "127.0.0.1", "PGPORT": str(lasting.wire), "PGUSER": "ana", "PGDATABASE": "people"}
-    env |= {"PGPASSWORD": lasting.keys["ana"], "PGCONNECT_TIMEOUT": "10", **more}
+    env |= {"PGPASSWORD": lasting.keys["ana"], "PGCONNECT_TIMEOUT": str(PATIENCE), **more}
     done = subprocess.run(command, env=env, input=text, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -9,13 +9,15 @@ import psycopg
 import pytest
 from serving import Served
 
+from support import PATIENCE
+
 TABLE = "SELECT age, COUNT(*) FROM people GROUP BY age"
 COUNT = "SELECT COUNT(*) FROM people WHERE sex = $1 AND age >= $2"
 
 
 @pytest.fixture
 def client(lasting: Served) -> Iterator[psycopg.Connection[Any]]:
-    given = {"host": "127.0.0.1", "port": lasting.wire, "user": "ana", "dbname": "people", "connect_timeout": 10}
+    given = {"host": "127.0.0.1", "port": lasting.wire, "user": "ana", "dbname": "people", "connect_timeout": PATIENCE}
     with psycopg.connect(password=lasting.keys["ana"], autocommit=True, **given) as made:
         yield made
 

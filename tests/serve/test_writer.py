@@ -31,7 +31,7 @@ from tacit.serve import make_key, run
 from tacit.serve.app import make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import KeyRing
-from tacit.serve.refusal import INTERNAL, Refusal
+from tacit.serve.refusal import WENT_WRONG, Refusal
 from tacit.serve.server import Server
 from tacit.serve.turns import SLICE, SLICE_WORK, Steps, Ticket
 from tacit.serve.writer import Writer
@@ -180,7 +180,7 @@ def test_what_is_published_as_time_is_when_a_request_arrived(slow: Slow) -> None
     slow.go.set()
     assert sorted(future.result(PATIENCE)[0] for future in rest) == [2, 2, 3]
     writer.close()
-    assert [time.second for time in slow.times] == [5, 7, 6]
+    assert [asked.second for asked in slow.times] == [5, 7, 6]
 
 
 def test_what_cannot_be_noted_is_not_shown(slow: Slow) -> None:
@@ -193,7 +193,7 @@ def test_what_cannot_be_noted_is_not_shown(slow: Slow) -> None:
     writer = Writer(slow, "test", sync=lambda: synced.append(1))
     with pytest.raises(Refusal) as refused:
         writer.count([YES], fail).result(PATIENCE)
-    assert (refused.value.status, refused.value.sentence) == (500, INTERNAL)
+    assert (refused.value.status, refused.value.sentence) == (500, WENT_WRONG)
     assert writer.count([YES]).result(PATIENCE) == [2]  # and the writer lives on
     writer.close()
     assert len(synced) == 2

@@ -26,7 +26,7 @@ from tacit.model.domain import Domain
 from tacit.model.facts import Receipt
 from tacit.model.status import BlockStatus, DryRun, Expected, Extension, History, Past, Quota, Started, Status
 from tacit.model.table import Answers
-from tacit.questions import Asked, Questions, batch_of, number_of
+from tacit.questions import Askable, Questions, batch_of, number_of
 from tacit.replies import (
     MAX_BATCH,
     AskManyReply,
@@ -225,11 +225,11 @@ class Client(Questions):
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
-    def ask(self, question: Asked, *, within: float | None = None) -> Answers:
+    def ask(self, question: Askable, *, within: float | None = None) -> Answers:
         """Answer one question, as a session does. SQL is read by the server, in one request."""
         return self.answer(question if isinstance(question, str) else self.question(question), within=within)
 
-    def dry_run(self, question: Asked, *, within: float | None = None) -> DryRun:
+    def dry_run(self, question: Askable, *, within: float | None = None) -> DryRun:
         """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
         return self.price(question if isinstance(question, str) else self.question(question), within=within)
 
@@ -242,7 +242,7 @@ class Client(Questions):
         left = None if found.left is None else loss(found.left)
         return DryRun(found.known, loss(found.cost_at_most), found.why, loss(found.total), left)
 
-    def ask_many(self, questions: Sequence[Asked]) -> list[Answer]:
+    def ask_many(self, questions: Sequence[Askable]) -> list[Answer]:
         """Answer a batch of questions (no GROUP BY), 1,000 with each request. They are checked before any is asked."""
         batch = batch_of(questions)
         if len(batch) > MAX_BATCH:  # the server sees one part after the other
@@ -279,7 +279,7 @@ class Client(Questions):
                 raise _refusal(sent)
             digest = hashlib.sha256()
             file.seek(0)
-            write_whole(Path(path), _chunks(file, digest), overwrite=overwrite)
+            write_whole(Path(path), _chunks(file, digest), overwrite=overwrite, mode=0o644)
         return digest.hexdigest()
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf, nan
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
 import numpy as np
 from msgspec import UNSET, UnsetType
@@ -32,7 +32,7 @@ from tacit.model.ask import (
     Variance,
 )
 from tacit.model.budget import Loss, Measure
-from tacit.model.facts import Bar, Facts, Receipt, joined
+from tacit.model.facts import Bar, Facts, Receipt, about_of, joined
 from tacit.model.query import Query
 from tacit.model.table import Answers, CdfAnswer, Listing, Row, Table
 from tacit.replies import AnswerLine
@@ -78,7 +78,7 @@ def _facts(line: AnswerLine, *, again: bool) -> Facts:
         confidence=line.confidence if isinstance(line.asked_confidence, UnsetType) else line.asked_confidence,
         receipt=receipt,
         note=note,
-        bars=tuple(Bar(bar.width, bar.about, bar.confidence) for bar in line.bars),
+        bars=tuple(Bar(bar.width, about_of(bar.about), bar.confidence) for bar in line.bars),
         total=None if isinstance(line.total, UnsetType) else loss(line.total),
     )
 
@@ -181,7 +181,9 @@ def written(ask: Ask | str) -> str | Json:
             return {"range": _rows(ask.query), **_given(share=ask.share)}
         case Select() | Derived() if ask.text:
             return ask.text
-    raise InvalidQuery("a statement is asked of a server by its text, with ask.")
+        case Select() | Derived():
+            raise InvalidQuery("a statement is asked of a server by its text, with ask.")
+    assert_never(ask)  # a class without a case does not pass the type check
 
 
 def _rows(query: Query) -> list[Json]:

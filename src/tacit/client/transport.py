@@ -29,7 +29,10 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
+import msgspec
+
 from tacit.errors import ConfigError, ServerError
+from tacit.replies import ErrorReply
 
 SERVICE = "tacit"  # in the keyring, where the user is the server's address
 TRIES = 5
@@ -307,8 +310,8 @@ def _has_news(connection: socket.socket) -> bool:
 def _says_nothing_spent(refusal: bytes) -> bool:
     """Whether a Tacit server says so. What stands between may have passed the request on, and lost the answer."""
     try:
-        return json.loads(refusal)["error"]["nothing_spent"] is True
-    except (ValueError, TypeError, LookupError):
+        return msgspec.json.decode(refusal, type=ErrorReply).error.nothing_spent
+    except msgspec.MsgspecError:
         return False
 
 

@@ -49,7 +49,7 @@ def publish(session: Session, path: str | Path, *, overwrite: bool = False) -> s
     if not isinstance(session, Session):
         raise ConfigError("publish takes an open session and a path.")
     digest = hashlib.sha256()
-    write_whole(Path(path), file.lines(*contents(session), digest), overwrite=overwrite)
+    write_whole(Path(path), file.lines(*contents(session), digest), overwrite=overwrite, mode=0o644)  # it is public
     return digest.hexdigest()
 
 

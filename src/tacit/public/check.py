@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from tacit.errors import ConfigError, InvalidBudget, InvalidQuery, LedgerError, TacitError
 from tacit.exact.price import Sensitivity, carried, gate_price, price, raised_to, threshold_of, values_price
@@ -50,7 +50,7 @@ from tacit.public.counts import CountJudge
 from tacit.public.file import Contents
 from tacit.public.lines import HASH, PublishedLines, refuse
 from tacit.public.work import NEXT_KEY, TooMuch, Work, steps_of
-from tacit.store.chain import Line, Mark, Override, State, follow
+from tacit.store.chain import Mark, Override, Sealed, State, follow
 from tacit.trusted.rules import step
 from tacit.trusted.sensitivity import sensitivity
 
@@ -71,11 +71,10 @@ def check(path: Path, found: Contents, *, unlimited: bool = False) -> None:
     declared = Declared(found.domain, found.header.rows, found.header.rows_per_person, found.header.total)
     rules = partial(step, total=declared.total.atoms, continues=found.header.continues is not None)
     at, state = Mark(0, found.header.origin, 0), State(0, {})
-    aside, raising = found.header.aside or 0.0, list[Line]()
+    aside, raising = found.header.aside or 0.0, list[Sealed]()
     entries = _Entries(declared, aside, Work(found.size, unlimited=unlimited))
     try:
-        for part in found.lines.parts() if isinstance(found.lines, PublishedLines) else [found.lines]:
-            lines = cast(Sequence[Line], part)  # what is written has the same fields
+        for lines in found.lines.parts() if isinstance(found.lines, PublishedLines) else [found.lines]:
             at, state = follow(lines, at, state, rules)
             entries.check(lines)
             raising += [line for line in lines if line.kind == "extended"]
@@ -107,7 +106,7 @@ class _Entries:
         self._unpaid = dict[int, int]()  # what of a settled intent no outcome was charged
         self._counts = CountJudge(public, work)
 
-    def check(self, lines: Sequence[Line]) -> None:
+    def check(self, lines: Sequence[Sealed]) -> None:
         right = self._counts.judged(lines)
         for quick, run in groupby(range(len(lines)), right.__getitem__):
             some = [lines[i] for i in run]
@@ -115,7 +114,7 @@ class _Entries:
                 for line in some:
                     self._take(line, self._judge(line))
 
-    def _pass(self, lines: Sequence[Line]) -> bool:
+    def _pass(self, lines: Sequence[Sealed]) -> bool:
         """Take counts that are what they say, for their price, all of them or none: it remains whom they belong to."""
         new = {line.key for line in lines if line.key is not None}
         intents = dict[int | None, int]()
@@ -133,7 +132,7 @@ class _Entries:
                 self._unpaid[seq] = self._unpaid.get(seq, self._intents[seq].atoms) - atoms
         return True
 
-    def _take(self, line: Line, entry: Entry) -> None:
+    def _take(self, line: Sealed, entry: Entry) -> None:
         """Remember an entry that was found right, for those after it."""
         if line.key is not None:
             self._keyed.add(line.seq)
@@ -144,7 +143,7 @@ class _Entries:
             reserved = self._intents[line.intent].atoms
             self._unpaid[line.intent] = self._unpaid.get(line.intent, reserved) - line.atoms
 
-    def _judge(self, line: Line) -> Entry:
+    def _judge(self, line: Sealed) -> Entry:
         self._work.take(line.seq, steps_of(line, self._public.domain))
         try:
             entry = _entry(line)
@@ -195,7 +194,7 @@ def _words(text: object, most: int, what: str) -> None:
     _need(isinstance(text, str) and text.isprintable() and len(text) <= most, f"{what} is not a printable text")
 
 
-def _entry(line: Line) -> Entry:
+def _entry(line: Sealed) -> Entry:
     """The entry of a line. Encoded again it must be the line: so every field has its type, and there is no other."""
     entry = decode(line.kind, line.body)
     _need(spells(entry, line.kind, line.body), "its body is not in the one spelling that is used here")
@@ -203,7 +202,7 @@ def _entry(line: Line) -> Entry:
 
 
 def _judge(
-    line: Line, entry: Entry, public: Declared, intents: Mapping[int, _Intended], keyed: set[int], work: Work
+    line: Sealed, entry: Entry, public: Declared, intents: Mapping[int, _Intended], keyed: set[int], work: Work
 ) -> None:
     """Refuse an entry that does not belong to its line, or is not charged its price."""
     outcome = not isinstance(entry, Intent | Override | LaterTerms | Limit)
@@ -238,7 +237,7 @@ def _judge(
             _need(line.key == key(_asked(question, public.domain)), "its key is not that of its question")
             _words(note, _MOST_WORDS, "its note")
             for bar in bars:
-                _words(bar.about, _MOST_WORDS, "what its bar is about")
+                _words(bar.about.words, _MOST_WORDS, "what its bar is about")
         case Shut(gate):
             same = gate == line.intent and line.key == f"gate {line.intent}"
             _need(same, "it is not the end of the gate that it names")
@@ -254,7 +253,7 @@ def _judge(
             _need(type(earlier) is int and earlier in keyed, "it has neither a key nor an earlier answer")
 
 
-def _gate(gate: GateTerms, line: Line, public: Declared) -> None:
+def _gate(gate: GateTerms, line: Sealed, public: Declared) -> None:
     _words(gate.owner, _MOST_WORDS, "the owner of the gate")
     scales = gate.threshold_scale, gate.comparison_scale
     real = all(type(x) is float and math.isfinite(x) for x in (*scales, gate.threshold))
@@ -265,7 +264,7 @@ def _gate(gate: GateTerms, line: Line, public: Declared) -> None:
     _need(gate.atoms == cost.atoms == line.atoms, f"its noise costs {cost}, and it states another price")
 
 
-def _found(entry: Found, line: Line, public: Declared, aside: float, shared: dict[int, tuple[int, int]]) -> None:
+def _found(entry: Found, line: Sealed, public: Declared, aside: float, shared: dict[int, tuple[int, int]]) -> None:
     """Refuse values that were told too early, or for too little; `shared`: among how many, and how many there were."""
     assert line.intent is not None  # it is charged
     people, whole = public.rows_per_person, (*entry.counts, entry.threshold, entry.among)
@@ -287,7 +286,7 @@ def _found(entry: Found, line: Line, public: Declared, aside: float, shared: dic
     shared[line.intent] = among, told + 1
 
 
-def _measured(entry: Measurement, line: Line, public: Declared, work: Work, known: str = "") -> None:
+def _measured(entry: Measurement, line: Sealed, public: Declared, work: Work, known: str = "") -> None:
     question = _asked(entry.question, public.domain)
     known = known or key(question)
     for _ in range(MOST_BESIDE):  # a measurement may be kept beside others of the same question

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from msgspec import MsgspecError, Struct
+from msgspec import MsgspecError
 from msgspec.json import Decoder, Encoder, decode
 
 from tacit.errors import TacitError
 from tacit.exact.price import Sensitivity, price
+from tacit.model.body import MeasuredCount, ToldCount
 from tacit.model.factor import alone_in_digits, alone_in_runs, conditions_in_digits
 from tacit.model.noise_law import Noise
 from tacit.model.query import MOST_READ, query_key
 from tacit.model.request import Declared
 from tacit.public.work import MADE, Work
-from tacit.store.chain import Line
+from tacit.store.chain import Sealed
 
 _KEPT = 2**24  # characters of texts that are remembered: many questions share theirs
 _WIDEST = 2**16  # values of an attribute whose conditions are no work: few characters may announce many more
@@ -36,39 +37,6 @@ _WHOLE = "(0|-?[1-9][0-9]{0,17})"  # below 2^63 in size
 _NAMED = re.compile(r'([ !#-\[\]-~]+)"\],"shape":\[([1-9][0-9]{0,7})\],"unit":1')
 _WEIGHTS = ',"weights":'
 _RUNS = re.compile(r"\[(0|[1-9][0-9]{0,7})(,[1-9][0-9]{0,7})+\]")
-
-
-class WrittenNoise(Struct, forbid_unknown_fields=True, gc=False):
-    """Noise as it is written."""
-
-    kind: str
-    scale: float
-
-
-class WrittenQuestion(Struct, forbid_unknown_fields=True, gc=False):
-    """A question as it is written, without its conditions."""
-
-    complement: bool
-    factors: tuple[()]
-    kind: Literal["query"]
-
-
-class MeasuredCount(Struct, forbid_unknown_fields=True, gc=False):
-    """What is written of a single count that was bought."""
-
-    noise: WrittenNoise
-    question: WrittenQuestion
-    unit: Literal[1]
-    values: tuple[int]
-
-
-class ToldCount(Struct, forbid_unknown_fields=True, gc=False):
-    """What is written of a single count that was told for nothing."""
-
-    bars: list[tuple[int, str, float]]
-    note: str
-    question: WrittenQuestion
-    told: int
 
 
 class Condition(NamedTuple):
@@ -114,7 +82,7 @@ class CountJudge:
         self._narrow = _conjunctions(public.domain.sizes)
         self._room = _KEPT
 
-    def judged(self, lines: Sequence[Line]) -> list[bool]:
+    def judged(self, lines: Sequence[Sealed]) -> list[bool]:
         """For each line whether it is a count in its one spelling, with the key of its question, for its price.
 
         Guarantee: where it is, `decode` reads its body, `encode` writes it so again, the question is about the declared
@@ -125,7 +93,7 @@ class CountJudge:
         """
         return [line.kind in _FORMS and self._right(line) for line in lines]
 
-    def _right(self, line: Line) -> bool:
+    def _right(self, line: Sealed) -> bool:
         kind = line.kind
         start, _, rest = line.body.partition(_BEFORE)
         factors, _, end = rest.rpartition(_AFTER)
@@ -138,7 +106,7 @@ class CountJudge:
             return False
         return line.key == query_key(f'{{"scope":["{factors}}}'.encode(), complement=begun.complement)
 
-    def _conjunction(self, line: Line, factors: str) -> bool:
+    def _conjunction(self, line: Sealed, factors: str) -> bool:
         """Whether these are conditions on different attributes, in the order of their names, and can be read again."""
         before, weights = "", 0
         for text in factors.split(_BETWEEN):
@@ -149,7 +117,7 @@ class CountJudge:
             weights += size
         return not self._wide or self._readable(line, weights)
 
-    def _readable(self, line: Line, weights: int) -> bool:
+    def _readable(self, line: Sealed, weights: int) -> bool:
         """Whether a question with so many weights can be read again, which is counted: a report reads all of them.
 
         `Query.from_dict` says what is wrong with one that cannot.

@@ -30,7 +30,7 @@ from tacit.errors import ConfigError, TacitError
 from tacit.exact.price import MOST_PER_PERSON, total
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import MAX_ATTRIBUTES, Domain
-from tacit.public.lines import BLOCK, HASH, MOST, PublishedLines, content, refuse, spelled_alike
+from tacit.public.lines import BLOCK, HASH, MOST_WRITTEN, PublishedLines, content, refuse, spelled_alike
 from tacit.release.hypothesis.prior import Prior
 from tacit.release.mechanisms import MECHANISMS, Choice
 from tacit.release.settings import Confidence
@@ -216,7 +216,7 @@ def _header(path: Path, line: bytes) -> tuple[Header, Domain, Choice]:
             and (header.program + chosen.reason).isprintable()
             and HASH.fullmatch(header.origin)
             and (header.continues is None or HASH.fullmatch(header.continues))
-            and 1 <= header.total.atoms < MOST
+            and 1 <= header.total.atoms < MOST_WRITTEN
             and abs(header.total.atoms - most.atoms) <= 1 + most.atoms // 10**9  # the last bits may be a machine's own
         )
     except (KeyError, TypeError, ValueError, TacitError) as error:

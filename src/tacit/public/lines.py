@@ -20,7 +20,7 @@ from msgspec.json import Decoder, Encoder, decode, encode
 from numpy.typing import NDArray
 
 from tacit.errors import ConfigError, TacitError
-from tacit.store.chain import Line, canonical
+from tacit.store.chain import Line, Sealed, canonical
 
 BLOCK, _TOGETHER = 2**18, 250  # bytes, and lines, that are read at a time
 _MOST_WHY = 400  # characters of what is said against a file
@@ -28,22 +28,22 @@ _HEX = b"0123456789abcdef"
 HASH, _KEY = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{64}|gate [0-9]{1,19}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}\+00:00")
 # Whole numbers are below this; SQLite, where they come from, counts to 2^63.
-MOST = 2**62
+MOST_WRITTEN = 2**62
 _WIDE_HASH = 64
-Whole = Annotated[int, Meta(ge=0, lt=MOST)]
+WrittenCount = Annotated[int, Meta(ge=0, lt=MOST_WRITTEN)]
 
 
 class Written(Struct, frozen=True, gc=False):
     """An entry as a line of the file has it, in the order of names; `Line` says what it is."""
 
-    atoms: Whole
+    atoms: WrittenCount
     body: str
     hash: Annotated[str, Meta(min_length=_WIDE_HASH, max_length=_WIDE_HASH)]
-    intent: Whole | None
+    intent: WrittenCount | None
     key: str | None
     kind: str
-    seq: Whole
-    spent: Whole
+    seq: WrittenCount
+    spent: WrittenCount
     time: str
 
 
@@ -55,7 +55,7 @@ class Heads(NamedTuple):
     keys: list[str | None]
     intents: list[int]
 
-    def add(self, lines: Sequence[Line | Written]) -> None:
+    def add(self, lines: Sequence[Sealed]) -> None:
         self.seqs.extend([line.seq for line in lines])
         self.kinds.extend([sys.intern(line.kind) for line in lines])
         self.keys.extend([line.key for line in lines])
@@ -113,11 +113,11 @@ class PublishedLines(Sequence[Line]):
         found, self._heads = self._heads, None
         return found or heads_of(self)
 
-    def parts(self) -> Iterator[Sequence[Line | Written]]:
+    def parts(self) -> Iterator[Sequence[Sealed]]:
         """The entries, some at a time. Each is one, in its one spelling and with fields that are in their ranges."""
         heads = Heads([], [], [], [])
         for first, part in self._parts():
-            lines: Sequence[Line | Written] = _quickly(part) or [
+            lines: Sequence[Sealed] = _quickly(part) or [
                 _line(self._path, line, first + number + 2) for number, line in enumerate(part.split(b"\n")[:-1])
             ]
             heads.add(lines)
@@ -134,7 +134,7 @@ class PublishedLines(Sequence[Line]):
             first = last
 
 
-def heads_of(lines: Iterable[Line]) -> Heads:
+def heads_of(lines: Iterable[Sealed]) -> Heads:
     found = Heads([], [], [], [])
     found.add(list(lines))
     return found
@@ -175,7 +175,7 @@ def content(path: Path, line: bytes, kind: type[T], wrong: str) -> T:
 def _line(path: Path, line: bytes, number: int) -> Line:
     found = content(path, line, Line, f"line {number:,} is no entry")
     numbers = found.seq, found.atoms, found.spent, found.intent or 0
-    if min(numbers) < 0 or max(numbers) >= MOST:
+    if min(numbers) < 0 or max(numbers) >= MOST_WRITTEN:
         refuse(path, f"entry {str(found.seq)[:20]} has a number that is out of range")
     keyed = found.key is None or _KEY.fullmatch(found.key)
     if not (keyed and HASH.fullmatch(found.hash) and _TIME.fullmatch(found.time)):

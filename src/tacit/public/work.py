@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from msgspec import MsgspecError, Struct
+from msgspec import MsgspecError
 from msgspec.json import Decoder
 
+from tacit.model.body import Announced, Announcement
 from tacit.model.domain import Domain
 from tacit.model.factor import MAX_JOINED
 from tacit.model.query import MOST_READ
-from tacit.store.chain import Line
+from tacit.store.chain import Sealed
 
-MOST, PER_BYTE = 2**32, 2**10  # steps of any file, and more for each of its bytes
+MOST_READ_STEPS, PER_BYTE = 2**32, 2**10  # steps of any file, and more for each of its bytes
 MADE = 4  # steps for a weight that is made, looked at, written and perhaps kept
 NEXT_KEY = 2**11  # steps from a key to the one beside it
 
@@ -26,27 +27,6 @@ _TIED, _SET = 50, 15_000  # steps for a weight of a table over several attribute
 _RESIDUALS = ((12, 40), (20, 4))  # up to so many attributes, steps for each of them and each set of them
 _TRIED, _ENTRY = 6, 200  # attributes of a residual, and steps for each kind of its entries: 5 for each attribute
 _ASKING = ("measured", "told", "chosen", "compared", "discovered")  # entries that have questions
-
-
-class Factored(Struct):
-    """The weights of a question that is announced: how many there are along each axis."""
-
-    shape: list[int]
-
-
-class Announced(Struct):
-    """A question that is announced, as far as the work to make and to judge it depends on it."""
-
-    factors: list[Factored] = []
-    where: Announced | None = None
-    scopes: list[list[str]] = []
-
-
-class Announcement(Struct):
-    """A body that may announce a question."""
-
-    question: Announced | None = None
-    measured: Announcement | None = None  # of what was discovered
 
 
 _read = Decoder(Announcement).decode
@@ -60,7 +40,7 @@ class Work:
     """What is left of the steps that a file of this many bytes may take."""
 
     def __init__(self, size: int, *, unlimited: bool = False) -> None:
-        self.most = self.left = math.inf if unlimited else MOST + PER_BYTE * size
+        self.most = self.left = math.inf if unlimited else MOST_READ_STEPS + PER_BYTE * size
 
     def take(self, seq: int, steps: int) -> None:
         """Count steps for an entry. Refused before they are done, where there are not so many left."""
@@ -69,7 +49,7 @@ class Work:
         self.left -= steps
 
 
-def steps_of(line: Line, domain: Domain) -> int:
+def steps_of(line: Sealed, domain: Domain) -> int:
     """The steps that it takes to make the question of an entry and to find its key and its price."""
     if line.kind not in _ASKING:
         return 0

@@ -155,10 +155,9 @@ class Traffic:
 
     def take(self, who: Who, tokens: float = 1.0) -> None:
         """Take tokens out of a bucket, all that it can hold at most; refused when there are not enough."""
-        now, limits = self.clock(), self.limits
+        limits = self.limits
         tokens = min(tokens, limits.burst)
-        level, then = self._buckets.get(who, (float(limits.burst), now))
-        level = min(limits.burst, level + (now - then) * limits.rate)
+        level, now = self._level(who)
         if level < tokens:
             wait = math.ceil((tokens - level) / limits.rate)
             self._buckets[who] = level, now
@@ -169,6 +168,19 @@ class Traffic:
         self._buckets.move_to_end(who)
         while len(self._buckets) > _MOST_BUCKETS:
             self._buckets.popitem(last=False)
+
+    def charge(self, who: Who, work: int) -> None:
+        """Take what was done already out of a bucket, below nothing if need be: then who it is waits the longer."""
+        tokens = min(work // WORK_A_TOKEN, self.limits.burst)
+        if tokens:
+            level, now = self._level(who)
+            self._buckets[who] = level - tokens, now
+
+    def _level(self, who: Who) -> tuple[float, float]:
+        """What is in a bucket now."""
+        now, limits = self.clock(), self.limits
+        level, then = self._buckets.get(who, (float(limits.burst), now))
+        return min(limits.burst, level + (now - then) * limits.rate), now
 
     @cached_property
     def slot(self) -> Callable[[int], AbstractContextManager[None]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
@@ -23,15 +24,18 @@ from tacit.serve.admission import MAX_LOGIN, QUESTIONS_A_TOKEN, address_of
 from tacit.serve.edition import download
 from tacit.serve.endpoint import Call, Endpoint, response_of
 from tacit.serve.formats import Format, sent, wanted
-from tacit.serve.forms import as_weights
-from tacit.serve.question import SHORT_SQL, Question, Remembered, read, read_batch
+from tacit.serve.question import Question, Remembered, read, read_at_once, read_batch
+from tacit.serve.refusal import Refusal
 from tacit.serve.schema import Json, encode, given
+from tacit.serve.work import Meter
 from tacit.show.frames import frame as framed
 
 SHORT = 2_000  # bytes of a body whose question is read at once: a thread would take longer to wake
 SENT_AT_ONCE = 100  # answers of a batch that are one part of the response
-LASTING = "public, max-age=31536000, immutable"  # for caches: an answer that never changes
-BRIEF = "public, max-age=60"  # one that a newer file may change
+LASTING = "public, max-age=31536000, immutable"  # for caches: an answer that its ledger never changes
+BRIEF = "public, max-age=60"  # what a newer file may change, and what another ledger of the same name may
+MOST_ADDRESS = 2_000  # characters of an address that a header repeats
+CACHED = ("etag", "vary", "cache-control", "content-location")
 HISTORY_TOKENS, PUBLISHED_TOKENS = 4, 10  # more of a key's rate, for reading the whole ledger
 
 
@@ -94,22 +98,25 @@ async def ask(call: Call) -> Json | Response:
 
 async def known(call: Call) -> Response:
     """Answer one question if the answer is known. Never spends, so that caches and links may ask it."""
-    form = wanted(call.request)
+    form, ledger = wanted(call.request), call.texts.get("ledger")
+    if ledger not in (None, call.about.session.origin):
+        raise Refusal(404, "other_ledger", "The address is of another ledger than the one that is served here now.")
     body, domain = call.texts.get("sql"), call.about.session.domain
-    question = await run_in_threadpool(_read_text, body, call.texts.get("question", ""), domain)
+    with call.server.reading(call.asker) as meter:
+        question = await run_in_threadpool(_read_text, body, call.texts.get("question", ""), domain, meter)
     (answer,) = await call.server.ask(call.asker, call.about, [question], call.arrived, free=True)
     lasts = call.key is not None and call.key.is_visitor and await _lasts(call, question, answer)
     made = await run_in_threadpool(lambda: response_of({"answer": shown(question, answer)}))
     found = cached(call, made, form, lasts=lasts)
     if form == "json" or found.status_code == 304:
         return found
-    headers = {name: found.headers[name] for name in ("etag", "vary", "cache-control") if name in found.headers}
+    headers = {name: found.headers[name] for name in CACHED if name in found.headers}
     return await run_in_threadpool(sent, answer, form, about_all(question, answer), headers)
 
 
-def _read_text(sql: str | None, structured: str, domain: Domain) -> Question:
+def _read_text(sql: str | None, structured: str, domain: Domain, meter: Meter) -> Question:
     """A question of an address: SQL, or the JSON of the structured form."""
-    return read(schema.parse(structured.encode()) if sql is None else sql, domain)
+    return read(schema.parse(structured.encode()) if sql is None else sql, domain, None, meter)
 
 
 async def _lasts(call: Call, question: Question, answer: Answers) -> bool:
@@ -125,13 +132,22 @@ async def _lasts(call: Call, question: Question, answer: Answers) -> bool:
 def cached(call: Call, response: Response, form: Format = "json", *, lasts: bool) -> Response:
     """A response with its tag, or 304 where the client has it. Where everybody may read, caches may keep it.
 
-    The tag is a digest of what is sent as JSON: every server that answers the same gives the same tag. Of another form
-    it says that the content is the same; its bytes depend on the version of pyarrow.
+    The tag is a digest of the ledger and of what is sent as JSON: every server that answers the same of one ledger
+    gives the same tag. Of another form it says that the content is the same; its bytes depend on the version of
+    pyarrow.
+
+    An answer stays for as long as its ledger does, and under one name another ledger may be served tomorrow: so it is
+    for ever only under an address that has the ledger, which others are told.
     """
-    tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:32]}{"" if form == "json" else f"-{form}"}"'
+    ledger = call.about.session.origin
+    digest = hashlib.sha256(ledger.encode() + bytes(response.body)).hexdigest()[:32]
+    tag = f'"{digest}{"" if form == "json" else f"-{form}"}"'
     headers = {"etag": tag if form == "json" else f"W/{tag}", "vary": "accept"}
     if call.asker.is_visitor:
-        headers["cache-control"] = LASTING if lasts else BRIEF
+        headers["cache-control"] = LASTING if lasts and "ledger" in call.texts else BRIEF
+        address = f"?{urlencode({**call.texts, 'ledger': ledger})}"
+        if lasts and len(address) <= MOST_ADDRESS:
+            headers["content-location"] = address
     given = [one.strip().removeprefix("W/") for one in call.request.headers.get("if-none-match", "").split(",")]
     if tag in given or given == ["*"]:
         return Response(status_code=304, headers=headers)
@@ -144,7 +160,8 @@ async def ask_many(call: Call) -> Response:
     form = wanted(call.request)
     batch = call.body.questions
     call.server.traffic.take(call.asker.id, len(batch) // QUESTIONS_A_TOKEN)
-    questions = await run_in_threadpool(read_batch, batch, call.about.session.domain)
+    with call.server.reading(call.asker) as meter:
+        questions = await run_in_threadpool(read_batch, batch, call.about.session.domain, meter)
     found = await answers(call, questions)
     if form != "json":
         return await run_in_threadpool(lambda: sent(framed(found), form, {"questions": len(found)}))
@@ -264,6 +281,7 @@ ENDPOINTS = (
         result=replies.AskReply,
         texts={"sql": "A question in SQL.", "question": "Or one of the other forms, as JSON."},
         framed=True,
+        bound=True,
     ),
     Endpoint(
         "POST",
@@ -309,16 +327,18 @@ def about_all(question: Question, answer: Answers) -> Json:
 
 
 async def _read(call: Call) -> Remembered:
-    """The question of a body. One that was read before is not read again, and one that takes long is in the pool."""
+    """The question of a body. One that was read before is not read again; all but the plainest are read in the pool."""
     if call.before is not None:
         return call.before
     about, body, within = call.about, call.body.question, given(call.body.within)
     domain = about.session.domain
-    long = len(body) > SHORT_SQL if isinstance(body, str) else isinstance(body, dict) and as_weights(body)
-    if long or len(call.text) > SHORT:
-        return Remembered(await run_in_threadpool(read, body, domain, within))
-    found = Remembered(read(body, domain, within))
-    if found.question.light and not about.grows:  # a new block may change what is meant
+    short = len(call.text) <= SHORT
+    question = read_at_once(body, domain, within) if short else None
+    if question is None:
+        with call.server.reading(call.asker) as meter:
+            question = await run_in_threadpool(read, body, domain, within, meter)
+    found = Remembered(question)
+    if short and question.light and not about.grows:  # a new block may change what is meant
         call.server.read_before.keep((about.name, call.text), found)
     return found
 

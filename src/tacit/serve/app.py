@@ -27,13 +27,13 @@ from tacit.serve.admission import Who, address_of, too_large
 from tacit.serve.api import ENDPOINTS, SHORT
 from tacit.serve.endpoint import Call, Endpoint, outcome
 from tacit.serve.refusal import Refusal, log, refusal_of
-from tacit.serve.schema import MAX_TEXT, AskBody, parse, shaped
+from tacit.serve.schema import MAX_JSON_TEXT, AskBody, parse, shaped
 from tacit.serve.server import Server, server_of
 
 _JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECASE)
 _WHOLE = re.compile(r"\d{1,16}", re.ASCII)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
-HEADERS = {
+_HEADERS = {
     "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -124,7 +124,8 @@ async def _strange(endpoint: Endpoint, request: Request, server: Server) -> Resp
 def _parameters(endpoint: Endpoint, request: Request) -> tuple[Mapping[str, int], Mapping[str, str]]:
     """The parameters of the address: whole numbers, and texts, of which there is one where an endpoint takes any."""
     given = request.query_params.multi_items()
-    allowed, worded = endpoint.parameters, (*endpoint.texts, *(["block"] if endpoint.block else []))
+    also = [name for name, takes in (("block", endpoint.block), ("ledger", endpoint.bound)) if takes]
+    allowed, worded = endpoint.parameters, (*endpoint.texts, *also)
     found, texts = {name: unless for name, (_, _, unless) in allowed.items()}, dict[str, str]()
     for name, text in given:
         if name not in (*allowed, *worded) or sum(name == other for other, _ in given) > 1:
@@ -132,15 +133,15 @@ def _parameters(endpoint: Endpoint, request: Request) -> tuple[Mapping[str, int]
             known = f"are {known}, each once" if known else "of this address are none"
             raise Refusal(400, "bad_parameter", f"the parameters {known}.")
         if name in worded:
-            if len(text) > MAX_TEXT:
-                raise Refusal(400, "bad_parameter", f"{name} has at most {MAX_TEXT:,} characters.")
+            if len(text) > MAX_JSON_TEXT:
+                raise Refusal(400, "bad_parameter", f"{name} has at most {MAX_JSON_TEXT:,} characters.")
             texts[name] = text
             continue
         low, high, _ = allowed[name]
         if not _WHOLE.fullmatch(text) or not low <= int(text) <= high:
             raise Refusal(400, "bad_parameter", f"{name} is a whole number from {low:,} to {high:,}.")
         found[name] = int(text)
-    if endpoint.texts and len(texts) != 1:
+    if endpoint.texts and len(endpoint.texts.keys() & texts.keys()) != 1:
         raise Refusal(400, "bad_parameter", f"one of {', '.join(endpoint.texts)} is given.")
     return found, texts
 
@@ -190,7 +191,7 @@ class Guard:
     def __init__(self, app: ASGIApp, server: Server, *, hsts: bool = False) -> None:
         hosts = server.hosts
         self._app, self._server, self._hosts = app, server, None if hosts is None else {host.lower() for host in hosts}
-        headers = HEADERS | ({"strict-transport-security": "max-age=31536000"} if hsts else {})
+        headers = _HEADERS | ({"strict-transport-security": "max-age=31536000"} if hsts else {})
         self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
         about = (endpoint for endpoint in ENDPOINTS if endpoint.path.startswith(_ABOUT))
         self._about = {(endpoint.method, endpoint.path.removeprefix(_ABOUT)): endpoint for endpoint in about}

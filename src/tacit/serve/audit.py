@@ -14,7 +14,7 @@ from tacit.model.table import Answers
 from tacit.serve.question import Question
 from tacit.serve.refusal import log
 
-MAX_FILE, FILES = 16 * 2**20, 8  # bytes of one file, and how many files there are
+MAX_FILE, _FILES = 16 * 2**20, 8  # bytes of one file, and how many files there are
 
 
 class Audit:
@@ -25,7 +25,7 @@ class Audit:
     budget.
     """
 
-    def __init__(self, path: Path, *, max_file: int = MAX_FILE, files: int = FILES) -> None:
+    def __init__(self, path: Path, *, max_file: int = MAX_FILE, files: int = _FILES) -> None:
         self.path, self._max, self._files = path, max_file, files
         self._lock, self._unsynced = threading.Lock(), False
         self._file, self._torn = self._open(), True  # a crash may have cut the last line short

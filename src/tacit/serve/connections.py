@@ -10,21 +10,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
-import time
 from typing import Any
 
 from h11 import LocalProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tacit.serve.refusal import log
+from tacit.serve.refusal import Seldom, log
 
 MAX_CONNECTIONS = 1_000
 BACKLOG = 64  # connections that are taken at a time, before one of them is looked at
 SPARE = 64  # files that are not connections: ledgers, keys, logs, the data's own
 HEADER_SECONDS = 10.0  # to send the head of a request
 UNREAD_SECONDS = 30.0  # in which a client reads something of what it is sent
-AT_ONCE = 2**16  # bytes of what is written that are sent together
-_MINUTE = 60.0
+_AT_ONCE = 2**16  # bytes of what is written that are sent together
 
 
 def room(most: int = MAX_CONNECTIONS, others: int = 0) -> int:
@@ -57,7 +55,7 @@ class BufferedTransport:
             self._loop.call_soon(self._send)
         self._out.append(data)
         self._size += len(data)
-        if self._size > AT_ONCE:  # the transport says when there is too much of it, and has to know
+        if self._size > _AT_ONCE:  # the transport says when there is too much of it, and has to know
             self._send()
 
     def close(self) -> None:
@@ -150,7 +148,7 @@ class Complaints:
     """
 
     def __init__(self) -> None:
-        self._last: dict[str, float] = {}
+        self._due = Seldom()
         logging.getLogger("uvicorn.error").addFilter(self.filter)
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -166,10 +164,3 @@ class Complaints:
         """
         error = record.exc_info[1] if record.exc_info else None
         return not isinstance(error, LocalProtocolError | None) or self._due(str(record.msg))
-
-    def _due(self, kind: str) -> bool:
-        now = time.monotonic()
-        due = now >= self._last.get(kind, -_MINUTE) + _MINUTE
-        if due:
-            self._last[kind] = now
-        return due

@@ -8,12 +8,11 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,8 +30,8 @@ from tacit.serve.audit import Audit, entry_of, named
 from tacit.serve.edition import Published
 from tacit.serve.key import Key
 from tacit.serve.keys import KeyRing
-from tacit.serve.question import Question
-from tacit.serve.refusal import Refusal, code_of, log
+from tacit.serve.question import Memory, Question
+from tacit.serve.refusal import Refusal, Seldom, code_of, log
 from tacit.serve.served_data import ServedData, check_name, ticket
 from tacit.serve.turns import SLICE, SLICE_WORK, Steps, Ticket
 from tacit.serve.writer import Cut, accounted
@@ -41,7 +40,7 @@ from tacit.session import Session
 if TYPE_CHECKING:  # a server of published files loads no ledger
     from tacit.blocks.series import Series
 
-MAX_REMEMBERED = 10_000  # repeats that need not wait for the writer
+MAX_REPEATS = 10_000  # repeats that need not wait for the writer
 MOST_LOOKED = 16  # questions of one request that are looked at for being answered for ever
 T = TypeVar("T")
 FAIRNESS = "a quota is fairness between analysts; what protects the rows is the one budget that all of them share"
@@ -87,10 +86,11 @@ class Dataset(ServedData):
         """`about` and `columns` are the owner's words, for people to read."""
         self._keys, self._lock = keys, lock
         self.audit = Audit(Path(f"{os.path.realpath(ledger)}.audit"))
-        self._repeats: OrderedDict[str, Answer] = OrderedDict()
+        self._repeats = Memory[str, Answer](MAX_REPEATS)
         # What names have spent on requests that are not finished, of the table or of each block.
         self._unnoted: Counter[tuple[str, str]] = Counter()
         self._mutex = threading.Lock()
+        self._due = Seldom()
         said = to_builtins(about) if about is not None else {}
         super().__init__(name, session, Published(self.table), about=said, columns=columns, sync=self._sync)
 
@@ -102,9 +102,7 @@ class Dataset(ServedData):
         lock = ServerLock(settings.ledger)
         try:
             session = cls.opened(settings)
-            # What the first question would load, which takes seconds: before it has reserved anything, not after.
-            session.dry_run("SELECT COUNT(*) FROM data")
-            import_module("opendp.measurements")
+            session.warm_up()
             return cls(name, session, settings.ledger, keys, lock, settings.about, settings.columns)
         except BaseException:
             lock.close()
@@ -193,7 +191,13 @@ class Dataset(ServedData):
         return self.session.left
 
     def noted(self, limit: int) -> list[dict[str, Any]]:
-        return self.audit.last(limit)
+        try:
+            return self.audit.last(limit)
+        except OSError as error:
+            if self._due("reading"):
+                log.error("the audit log cannot be read: %s; more of it in this minute is not noted", error.strerror)
+            words = "The audit log cannot be read now; the server's log tells the owner why."
+            raise Refusal(503, "audit", words, retry_after=30) from None
 
     def close(self) -> None:
         super().close()
@@ -338,7 +342,8 @@ class Dataset(ServedData):
         try:
             work()
         except OSError:
-            log.error("the audit log cannot be written")
+            if self._due("audit"):
+                log.error("the audit log cannot be written; more of it in this minute is not noted")
             raise Refusal(
                 503,
                 "audit",
@@ -355,7 +360,8 @@ class Dataset(ServedData):
         try:
             self._keys.use(pot, name, atoms)
         except Refusal:  # what was paid is shown all the same; as long as this server lives it is counted here
-            log.error("what a quota has used could not be written down")
+            if self._due("quota"):
+                log.error("what a quota has used could not be written down; more of it in this minute is not noted")
             self._unnoted[pot, name] += atoms
 
     def _recall(self, questions: list[Question]) -> list[Answers] | None:
@@ -382,9 +388,7 @@ class Dataset(ServedData):
                     self._repeats.clear()  # what was told before stays, but says now that a sharper answer was bought
                 stays = answer.facts.source in ("repeat", "public") or question.key in settled
                 if isinstance(answer, Answer) and question.plain and stays:
-                    self._repeats[question.key] = answer
-            while len(self._repeats) > MAX_REMEMBERED:
-                self._repeats.popitem(last=False)
+                    self._repeats.keep(question.key, answer)
 
 
 def past_quota(key: Key, error: WouldSpend) -> Refusal:

@@ -21,6 +21,7 @@ from starlette.responses import StreamingResponse
 from tacit.errors import ConfigError
 from tacit.public import header
 from tacit.public.file import last_line, written
+from tacit.serve.refusal import Refusal, Seldom, log
 from tacit.session import Session
 
 CHUNK = 2**18  # bytes sent at a time
@@ -41,19 +42,30 @@ class Published:
         self._session, self._lock = session, threading.Lock()
         self._file: IO[bytes] | None = None
         self._size, self._entry, self._digest = 0, 0, hashlib.sha256()
+        self._due = Seldom()
 
     def edition(self) -> Edition:
         """The file with everything that is released by now. Only what is new is read from the ledger."""
-        with self._lock:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile()  # noqa: SIM115  # `close` closes it
-            session = self._session()
-            if not self._size:
-                self._append(written(header(session)))
-            for line in session.lines(self._entry):
-                self._append(written(line))
-                self._entry = line.seq
-            return Edition(self._file.fileno(), self._size, last_line(self._digest))
+        try:
+            with self._lock:
+                return self._newest()
+        except OSError as error:
+            if self._due("edition"):
+                what = "the file of what was published cannot be written to the folder for temporary files"
+                log.error("%s: %s; more of it in this minute is not noted", what, error.strerror)
+            words = "The file of what was published cannot be written now; the server's log tells the owner why."
+            raise Refusal(503, "published", words, retry_after=30) from None
+
+    def _newest(self) -> Edition:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  # `close` closes it
+        session = self._session()
+        if not self._size:
+            self._append(written(header(session)))
+        for line in session.lines(self._entry):
+            self._append(written(line))
+            self._entry = line.seq
+        return Edition(self._file.fileno(), self._size, last_line(self._digest))
 
     def close(self) -> None:
         with self._lock:

@@ -74,6 +74,7 @@ class Endpoint:
     most: int = MAX_BODY
     texts: Mapping[str, str] = field(default_factory=dict)  # each with what it is
     block: bool = False  # whether it takes the label of a block
+    bound: bool = False  # whether it takes the ledger that it is about, and refuses where another is served
     framed: bool = False  # whether the answer is also sent as a table: see `formats`
 
 

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from tacit.serve.refusal import Refusal
 from tacit.show.frames import Framed
-from tacit.show.streams import Words, has_arrow, to_arrow, to_csv, to_parquet
+from tacit.show.streams import FrameWords, has_arrow, to_arrow, to_csv, to_parquet
 
 Format = Literal["json", "csv", "arrow", "parquet"]
 MEDIA: dict[Format, str] = {
@@ -52,12 +52,12 @@ def checked(form: str) -> Format:
     return found
 
 
-def sent(answer: Framed, form: Format, words: Words, headers: dict[str, str] | None = None) -> Response:
+def sent(answer: Framed, form: Format, words: FrameWords, headers: dict[str, str] | None = None) -> Response:
     """An answer in a form that is no JSON, a part at a time. `words` say of it what is not in its columns."""
     return StreamingResponse(_bytes(answer, form, words), headers=headers, media_type=MEDIA[form])
 
 
-def _bytes(answer: Framed, form: Format, words: Words) -> Iterator[bytes]:
+def _bytes(answer: Framed, form: Format, words: FrameWords) -> Iterator[bytes]:
     frame = answer.frame()
     if form == "csv":
         return to_csv(frame)

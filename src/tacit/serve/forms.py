@@ -34,10 +34,11 @@ from tacit.model.statistic_check import owners
 from tacit.model.values import Value
 from tacit.model.workload import check
 from tacit.replies import StrictStruct
-from tacit.serve.schema import AnyOf, Json, Number, Pair, Scalar, Text, Where, given
+from tacit.serve.schema import AnyOf, Json, JsonInteger, Pair, Scalar, Text, WhereBody, given
+from tacit.serve.work import check_bins
 
 MAX_NAMES = 16  # attributes of one table
-Share = Annotated[float, Meta(gt=0, le=1, description="Of the whole budget, for a sharper release.")]
+BudgetShare = Annotated[float, Meta(gt=0, le=1, description="Of the whole budget, for a sharper release.")]
 
 
 class FactorForm(StrictStruct):
@@ -46,7 +47,7 @@ class FactorForm(StrictStruct):
     scope: Annotated[list[Text], Meta(max_length=MAX_NAMES)]
     shape: Annotated[list[Annotated[int, Meta(ge=1)]], Meta(max_length=MAX_NAMES)]
     unit: int
-    weights: Text | list[Number]
+    weights: Text | list[JsonInteger]
 
 
 class QueryForm(StrictStruct):
@@ -69,8 +70,8 @@ class QueryForm(StrictStruct):
         return found
 
 
-Weights = Annotated[list[QueryForm], Meta(min_length=1, max_length=1)]  # as a list, to be told from {name: value}
-Rows = Where | Weights
+WeightsForm = Annotated[list[QueryForm], Meta(min_length=1, max_length=1)]  # as a list, to be told from {name: value}
+RowsForm = WhereBody | WeightsForm
 
 
 class Asked(StrictStruct):
@@ -84,7 +85,7 @@ class Asked(StrictStruct):
 class CountBody(Asked):
     """A count is asked like {"count": {"sex": "F", "age": [20, 39]}}."""
 
-    count: Rows
+    count: RowsForm
 
     def ask(self, domain: Domain) -> Ask:
         return Count(_rows(self.count, domain))
@@ -94,7 +95,7 @@ class TableBody(Asked):
     """A table is asked like {"table": ["sex", "age"], "where": {"region": {"in": ["north", "east"]}}}."""
 
     table: Annotated[list[Text], Meta(min_length=1, max_length=MAX_NAMES)]
-    where: Rows = field(default_factory=dict)
+    where: RowsForm = field(default_factory=dict)
 
     def ask(self, domain: Domain) -> Ask:
         return Crosstab(domain, tuple(self.table), _rows(self.where, domain))
@@ -104,7 +105,7 @@ class CdfBody(Asked):
     """A cumulative distribution is asked like {"cdf": "age"}."""
 
     cdf: Text
-    share: Share | UnsetType = UNSET
+    share: BudgetShare | UnsetType = UNSET
     strategy: Text | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
@@ -116,8 +117,8 @@ class QuantileBody(Asked):
 
     quantile: Text
     q: Annotated[float, Meta(gt=0, lt=1)]
-    where: Rows = field(default_factory=dict)
-    share: Share | UnsetType = UNSET
+    where: RowsForm = field(default_factory=dict)
+    share: BudgetShare | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
         return Quantile(domain, self.quantile, self.q, _rows(self.where, domain), given(self.share))
@@ -127,8 +128,8 @@ class MeanBody(Asked):
     """A mean is asked like {"mean": "age", "where": {"sex": "F"}}."""
 
     mean: Text
-    where: Rows = field(default_factory=dict)
-    share: Share | UnsetType = UNSET
+    where: RowsForm = field(default_factory=dict)
+    share: BudgetShare | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
         return mean(domain, self.mean, _rows(self.where, domain), given(self.share))
@@ -138,7 +139,7 @@ class SumBody(Asked):
     """A sum is asked like {"sum": "age", "where": {"sex": "F"}}."""
 
     sum: Text
-    where: Rows = field(default_factory=dict)
+    where: RowsForm = field(default_factory=dict)
 
     def ask(self, domain: Domain) -> Ask:
         return Sum(domain, self.sum, _rows(self.where, domain))
@@ -148,7 +149,7 @@ class VarianceBody(Asked):
     """A variance is asked like {"variance": "age", "where": {"sex": "F"}}."""
 
     variance: Text
-    where: Rows = field(default_factory=dict)
+    where: RowsForm = field(default_factory=dict)
     sample: bool = True
 
     def ask(self, domain: Domain) -> Ask:
@@ -159,7 +160,7 @@ class StddevBody(Asked):
     """A standard deviation is asked like {"stddev": "age", "where": {"sex": "F"}}."""
 
     stddev: Text
-    where: Rows = field(default_factory=dict)
+    where: RowsForm = field(default_factory=dict)
     sample: bool = True
 
     def ask(self, domain: Domain) -> Ask:
@@ -170,7 +171,7 @@ class CovarianceBody(Asked):
     """A covariance is asked like {"covariance": ["age", "pay"], "where": {"sex": "F"}}."""
 
     covariance: Annotated[list[Text], Meta(min_length=2, max_length=2)]
-    where: Rows = field(default_factory=dict)
+    where: RowsForm = field(default_factory=dict)
     sample: bool = True
 
     def ask(self, domain: Domain) -> Ask:
@@ -181,7 +182,7 @@ class CorrelationBody(Asked):
     """A correlation is asked like {"correlation": ["age", "pay"], "where": {"sex": "F"}}."""
 
     correlation: Annotated[list[Text], Meta(min_length=2, max_length=2)]
-    where: Rows = field(default_factory=dict)
+    where: RowsForm = field(default_factory=dict)
 
     def ask(self, domain: Domain) -> Ask:
         names = self.correlation[0], self.correlation[1]
@@ -191,8 +192,8 @@ class CorrelationBody(Asked):
 class FractionBody(Asked):
     """A fraction is asked like {"fraction": {"smoker": true}, "given": {"sex": "F"}}."""
 
-    fraction: Rows
-    given: Rows = field(default_factory=dict)
+    fraction: RowsForm
+    given: RowsForm = field(default_factory=dict)
 
     def ask(self, domain: Domain) -> Ask:
         return Fraction(_rows(self.fraction, domain), _rows(self.given, domain))
@@ -201,8 +202,8 @@ class FractionBody(Asked):
 class RangeBody(Asked):
     """A range of one or two attributes is asked like {"range": {"age": [20, 39]}}."""
 
-    range: Annotated[dict[Text, Pair], Meta(min_length=1, max_length=2)] | Weights
-    share: Share | UnsetType = UNSET
+    range: Annotated[dict[Text, Pair], Meta(min_length=1, max_length=2)] | WeightsForm
+    share: BudgetShare | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
         if isinstance(self.range, list):
@@ -215,9 +216,10 @@ class HistogramBody(Asked):
 
     histogram: Text
     width: Annotated[float, Meta(gt=0)] | UnsetType = UNSET
-    share: Share | UnsetType = UNSET
+    share: BudgetShare | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
+        check_bins(domain, self.histogram, given(self.width))
         return Histogram(domain, self.histogram, given(self.width), given(self.share))
 
 
@@ -275,7 +277,7 @@ class StatisticBody(Asked):
     """
 
     statistic: Text
-    arguments: Annotated[list[Text | Number], Meta(max_length=MAX_ARGUMENTS)] = field(default_factory=list)
+    arguments: Annotated[list[Text | JsonInteger], Meta(max_length=MAX_ARGUMENTS)] = field(default_factory=list)
     scope: Annotated[list[Text], Meta(max_length=MAX_NAMES)] | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
@@ -295,14 +297,14 @@ def as_weights(body: Json) -> bool:
     return "scope" in body or any(isinstance(part, dict) for part in parts)
 
 
-def _rows(where: Rows, domain: Domain) -> Query:
+def _rows(where: RowsForm, domain: Domain) -> Query:
     """The rows that meet all conditions of a field."""
     if isinstance(where, list):
         return where[0].query(domain)
     return count(**_conditions(where)).bind(domain)
 
 
-def _conditions(where: Where | dict[Text, Pair]) -> dict[str, Any]:
+def _conditions(where: WhereBody | dict[Text, Pair]) -> dict[str, Any]:
     """Conditions in the words of `tacit.count`: a pair is a range, a list is any of its values."""
     return {
         name: tuple(value) if isinstance(value, list) else value.values if isinstance(value, AnyOf) else value

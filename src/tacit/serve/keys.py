@@ -24,6 +24,7 @@ from typing import NamedTuple, TypeVar
 from tacit.errors import ConfigError
 from tacit.serve.key import DEFAULT_QUOTA, PREFIX, ROLES, Key, Role, digest
 from tacit.serve.scram import Verifier
+from tacit.store.file import is_read_only
 
 MAX_KEYS = 10_000
 _NAME = re.compile(r"[\w][\w .@-]{0,63}", re.ASCII)
@@ -41,6 +42,7 @@ _SAVED = """
 CREATE TABLE IF NOT EXISTS saved (dataset TEXT, name TEXT, title TEXT, question TEXT NOT NULL,
     PRIMARY KEY (dataset, name, title))
 """
+_READ_ONLY = "cannot be written: it is on a file system that is mounted read-only"
 MAX_SAVED = 100  # questions of one name about one data set
 T = TypeVar("T")
 
@@ -109,6 +111,7 @@ class KeyRing:
         self.path = Path(path)
         self._lock = threading.Lock()
         self._keys: list[_Kept] = []
+        self._due: Callable[[str], bool] | None = None
         self._open()
 
     def find(self, secret: str) -> Key | None:
@@ -221,9 +224,12 @@ class KeyRing:
                     self._open()
                 return work(self._db)
             except (sqlite3.Error, OSError, ConfigError):
-                from tacit.serve.refusal import Refusal, log  # keys are made without a server, too
+                from tacit.serve.refusal import Refusal, Seldom, log  # keys are made without a server, too
 
-                log.error("the file of keys %s is gone, cannot be read, or is none", self.path)
+                self._due = self._due or Seldom()
+                if self._due("keys"):
+                    what = f"the file of keys {self.path} is gone, cannot be read, or is none"
+                    log.error("%s; more of it in this minute is not noted", what)
                 words = "The keys cannot be read now; the server's log tells the owner why."
                 raise Refusal(503, "keys", words, retry_after=30) from None
 
@@ -282,11 +288,14 @@ def _connect(path: Path, *, make: bool) -> sqlite3.Connection:
         raise ConfigError(
             f"there is no file of keys {path.name}; make the first key: `tacit token make NAME --role owner`."
         ) from None
-    except OSError:
-        raise ConfigError(f"{path.name} cannot be opened as a file of keys.") from None
+    except OSError as error:
+        why = _READ_ONLY if is_read_only(path, error) else "cannot be opened as a file of keys"
+        raise ConfigError(f"{path.name} {why}.") from None
     except sqlite3.Error as error:
         why = "is not a file of keys"
-        if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR")):
+        if is_read_only(path, error):
+            why = _READ_ONLY
+        elif getattr(error, "sqlite_errorname", "").startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR")):
             why = "cannot be written where it is; a server counts in it who has spent how much"
         raise ConfigError(f"{path.name} {why}.") from None
 
@@ -299,8 +308,9 @@ def _opened(path: Path, *, make: bool = False) -> Iterator[sqlite3.Connection]:
         db.execute("BEGIN IMMEDIATE")
         yield db
         db.execute("COMMIT")
-    except sqlite3.Error:
-        raise ConfigError(f"{path.name} cannot be used as a file of keys.") from None
+    except sqlite3.Error as error:
+        why = _READ_ONLY if is_read_only(path, error) else "cannot be used as a file of keys"
+        raise ConfigError(f"{path.name} {why}.") from None
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")

@@ -93,6 +93,9 @@ def _operation(endpoint: Endpoint) -> Schema:
     if endpoint.block:
         words = "The label of a block, where the data set is a series: each has a ledger of its own."
         parameters.append({"name": "block", "in": "query", "schema": {"type": "string"}, "description": words})
+    if endpoint.bound:
+        words = "The ledger that the answer is of, by the hash that its chain starts from: another one is refused."
+        parameters.append({"name": "ledger", "in": "query", "schema": {"type": "string"}, "description": words})
     if in_dataset:
         parameters.insert(0, {"name": "dataset", "in": "path", "required": True, "schema": {"type": "string"}})
     statuses = {*_EVERYWHERE, *(_WITH_BODY if endpoint.body else ())}

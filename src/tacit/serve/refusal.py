@@ -7,6 +7,7 @@ sentence, and the log gets the error's type and place.
 from __future__ import annotations
 
 import logging
+import time
 import traceback
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tacit.errors import TacitError
 
 log = logging.getLogger("tacit.serve")
 
-INTERNAL = "Something went wrong inside. What was reserved for the question, if anything, stays spent."
+WENT_WRONG = "Something went wrong inside. What was reserved for the question, if anything, stays spent."
 # The errors that an analyst can meet, each with its status. Those about data, configuration and ledger are the owner's.
 STATUS = {
     "invalid_query": 422,
@@ -30,6 +31,29 @@ STATUS = {
     "ledger": 503,
 }
 _OWNERS = {"ledger": "The ledger cannot be used now; the server's log tells the owner why."}
+
+
+_MINUTE = 60.0
+_MOST_KINDS = 100
+
+
+class Seldom:
+    """Says of each kind of line whether it is due in the log: once a minute, so that nobody can fill it."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+
+    def __call__(self, kind: str) -> bool:
+        now = time.monotonic()
+        due = now >= self._last.get(kind, -_MINUTE) + _MINUTE
+        if due:
+            if len(self._last) >= _MOST_KINDS:
+                self._last.clear()
+            self._last[kind] = now
+        return due
+
+
+_due = Seldom()  # of what is said of ledgers
 
 
 class Refusal(Exception):
@@ -83,13 +107,13 @@ def refusal_of(error: BaseException) -> Refusal:
     if isinstance(error, Refusal):
         return error
     if isinstance(error, TacitError) and error.code in STATUS:
-        if error.code in _OWNERS:
+        if error.code in _OWNERS and _due(error.sentence):
             log.error("%s: %s", error.code, error.sentence)
         sentence = _OWNERS.get(error.code, error.sentence)
         retry = 5 if error.code == "ledger" else None
         return Refusal(STATUS[error.code], error.code, sentence, nothing_spent=error.nothing_spent, retry_after=retry)
     log.error("unexpected %s at %s", type(error).__name__, _place(error))  # never its words: they may quote the data
-    return Refusal(500, "internal", INTERNAL, nothing_spent=False)
+    return Refusal(500, "internal", WENT_WRONG, nothing_spent=False)
 
 
 def _place(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import secrets
 import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import as_file
@@ -23,6 +23,7 @@ from urllib.parse import urlencode
 
 from tacit.errors import ConfigError
 from tacit.serve.key import ROLES
+from tacit.shelf import MOST_FILES, READ, Cache
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -34,16 +35,16 @@ if TYPE_CHECKING:
     from tacit.serve.keys import KeyRing
     from tacit.serve.served_data import ServedData
 
-PORT = 8470
+_PORT = 8470
 KEYS = "tacit.keys"  # beside the first configuration
 _URL = re.compile(r"https?://[!-~]{1,2000}")
-GRACE = 30  # seconds for the requests that are being answered when the server is told to stop
+_GRACE = 30  # seconds for the requests that are being answered when the server is told to stop
 
 
 def serve(
     configs: Sequence[str | Path] | Mapping[str, str | Path | Config],
     host: str = "127.0.0.1",
-    port: int = PORT,
+    port: int = _PORT,
     keys: str | Path | None = None,
     tls_cert: str | Path | None = None,
     tls_key: str | Path | None = None,
@@ -95,12 +96,13 @@ def serve(
 def serve_published(
     files: Sequence[str | Path] | Mapping[str, str | Path],
     host: str = "127.0.0.1",
-    port: int = PORT,
+    port: int = _PORT,
     tls_cert: str | Path | None = None,
     tls_key: str | Path | None = None,
     *,
     owner_url: str = "",
     unlimited: bool = False,
+    state: str | Path | None = None,
     insecure: bool = False,
     hosts: Sequence[str] | None = None,
     limits: Limits | None = None,
@@ -108,13 +110,16 @@ def serve_published(
     postgres: tuple[str, int] | None = None,
     postgres_ready: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Answer from published files alone: no data, no ledger, no keys. Nothing is written, so any number may run.
+    """Answer from published files alone: no data, no ledger, no keys. Nothing is written unless a folder is named, so
+    any number may run.
 
     Everybody who reaches the address may read. What would have to be bought is refused, with `owner_url`.
 
     files: published files; each is called like its file up to the first dot, or as the mapping says.
     owner_url: the address of the server that has the data.
     unlimited: take also files that are much more work than others of their size, as `tacit.read` does.
+    state: a folder for what takes long to work out from the files, so that the next start is quicker. Servers may share
+        it, and it may be read-only, or deleted at any time. Whoever may write there decides what is answered.
     The rest is as in `serve`.
     """
     _check_installed()
@@ -128,12 +133,14 @@ def serve_published(
     if len(named) < len(files) or not named:
         raise ConfigError("a server of published files needs at least one, and a name of its own for each.")
 
+    keep = partial(Cache, state=_own(Path(state)), most=MOST_FILES * len(named)) if state else None
+
     def opened(undo: ExitStack) -> tuple[dict[str, ServedData], None]:
         from tacit.serve.served_data import Replica
 
         datasets: dict[str, ServedData] = {}
         for name, path in named.items():
-            datasets[name] = Replica.open(name, path, owner_url, unlimited=unlimited)
+            datasets[name] = Replica.open(name, path, owner_url, unlimited=unlimited, keep=keep)
             undo.callback(datasets[name].close)
         return datasets, None
 
@@ -229,7 +236,7 @@ def _run(
             access_log=False,  # the audit log is the record; addresses need none
             server_header=False,
             proxy_headers=False,
-            timeout_graceful_shutdown=GRACE,
+            timeout_graceful_shutdown=_GRACE,
             ssl_certfile=None if at.tls_cert is None else os.fspath(at.tls_cert),
             ssl_keyfile=None if at.tls_key is None else os.fspath(at.tls_key),
         )
@@ -240,6 +247,21 @@ def _pages(invitations: Mapping[str, str] | None, landing: str) -> list[Route]:
     from tacit.serve.page import routes
 
     return routes(invitations, landing)
+
+
+def _own(state: Path) -> Path:
+    """The folder of a server's state, unless everybody may write there.
+
+    What is kept there is of a public file and has no secret to seal it, so that whoever writes it is believed.
+    """
+    for folder in (state, state / READ):
+        with suppress(OSError):  # one that is not there, or that nobody may look into, is nobody's to write to
+            if folder.stat().st_mode & 0o002:
+                raise ConfigError(
+                    f"everybody on this machine may write to {folder}, and so decide what is answered: name a folder "
+                    f"that others may not write to, or take their right away with chmod o-w {folder}."
+                )
+    return state
 
 
 def _open_limits() -> Limits:
@@ -259,7 +281,7 @@ def _check_installed() -> None:
     del starlette, uvicorn
 
 
-def serve_demo(port: int = PORT, *, say: Callable[[str], None] = print) -> None:
+def serve_demo(port: int = _PORT, *, say: Callable[[str], None] = print) -> None:
     """Serve the demonstration table on this machine until interrupted; everything is made new and goes with it.
 
     What its answers start from is bought before, and the link opens on an answer.
@@ -314,10 +336,10 @@ def _name(config: Path) -> str:
     if config.name != "tacit.toml":
         return config.stem.lower()
     from tacit.config import read_config
-    from tacit.serve.served_data import NAME
+    from tacit.serve.served_data import DATASET_NAME
 
     ledger = read_config(config).ledger.stem.lower()
-    return ledger if NAME.fullmatch(ledger) else config.stem
+    return ledger if DATASET_NAME.fullmatch(ledger) else config.stem
 
 
 def _shown(listening: socket.socket) -> str:

@@ -17,52 +17,52 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tacit.replies import MAX_BATCH, StrictStruct
 from tacit.serve.refusal import Refusal
 
-MAX_DEPTH = 8
+MAX_JSON_DEPTH = 8
 MAX_NESTED = 2**15  # lists and objects of a body: they take longer to read than anything else of their length
 MAX_LIST = 50_000  # values of any one list
-MAX_TEXT = 10_000  # characters of one text
-MAX_LISTED = 10_000  # values of one {"in": …}
+MAX_JSON_TEXT = 10_000  # characters of one text
+MAX_IN_VALUES = 10_000  # values of one {"in": …}
 _LONGEST = 120  # characters of what a refusal repeats
 
 Json = dict[str, Any]
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 
-Text = Annotated[str, Meta(max_length=MAX_TEXT)]
+Text = Annotated[str, Meta(max_length=MAX_JSON_TEXT)]
 
 
 # Conditions. A pair is a list of two: a fixed tuple beside a text of limited length crashes msgspec 0.22.
-Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Scalar = Text | Number | float | bool
+JsonInteger = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Scalar = Text | JsonInteger | float | bool
 Pair = Annotated[list[Scalar], Meta(min_length=2, max_length=2)]
 
 
 class AnyOf(StrictStruct):
     """Any of these values."""
 
-    values: Annotated[list[Scalar | None], Meta(min_length=1, max_length=MAX_LISTED)] = msgspec.field(name="in")
+    values: Annotated[list[Scalar | None], Meta(min_length=1, max_length=MAX_IN_VALUES)] = msgspec.field(name="in")
 
 
-Where = Annotated[
+WhereBody = Annotated[
     dict[Text, Scalar | Pair | AnyOf | None],
     Meta(description="Equal to a value, missing (null), between [low, high], or any of {in: [...]}."),
 ]
 
 
-Question = Annotated[Any, Meta(extra_json_schema={"$ref": "#/components/schemas/Question"})]
+QuestionBody = Annotated[Any, Meta(extra_json_schema={"$ref": "#/components/schemas/Question"})]
 
 
 # Whole bodies.
 class LoginBody(StrictStruct):
     """The body of a login is like {"key": "tacit_…"}."""
 
-    key: Annotated[str, Meta(max_length=MAX_TEXT, pattern="^tacit_")]
+    key: Annotated[str, Meta(max_length=MAX_JSON_TEXT, pattern="^tacit_")]
 
 
 class AskBody(StrictStruct):
     """The body of a question is like {"question": "SELECT COUNT(*) FROM data"}."""
 
-    question: Question
+    question: QuestionBody
     within: (
         Annotated[float, Meta(gt=0, description="Buy a count or a sum by itself, to this half width at most.")]
         | UnsetType
@@ -72,7 +72,7 @@ class AskBody(StrictStruct):
 class AskManyBody(StrictStruct):
     """The body of a batch is like {"questions": ["SELECT COUNT(*) FROM data"]}."""
 
-    questions: Annotated[list[Question], Meta(min_length=1, max_length=MAX_BATCH)]
+    questions: Annotated[list[QuestionBody], Meta(min_length=1, max_length=MAX_BATCH)]
 
 
 def parse(body: bytes) -> Any:
@@ -87,7 +87,9 @@ def parse(body: bytes) -> Any:
         value = _SHAPE.decode(body)
         _ONCE.decode(body.decode())
     except (ValueError, RecursionError) as error:
-        raise Refusal(400, "bad_json", f"the body is not plain JSON of at most {MAX_DEPTH} levels: {error}.") from None
+        raise Refusal(
+            400, "bad_json", f"the body is not plain JSON of at most {MAX_JSON_DEPTH} levels: {error}."
+        ) from None
     return value
 
 
@@ -142,5 +144,5 @@ def _any_json(depth: int) -> Any:
     return Scalar | Annotated[list[below], Meta(max_length=MAX_LIST)] | dict[Text, below] | None  # type: ignore[valid-type]
 
 
-_SHAPE = msgspec.json.Decoder(_any_json(MAX_DEPTH))
+_SHAPE = msgspec.json.Decoder(_any_json(MAX_JSON_DEPTH))
 _ONCE = json.JSONDecoder(object_pairs_hook=_once)

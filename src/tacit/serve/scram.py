@@ -19,7 +19,7 @@ from typing import Self
 
 ITERATIONS = 4_096  # the least that clients take; a key has 256 random bits, so more would not protect it better
 MECHANISM, BOUND = "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"
-MAX_MESSAGE = 2_048  # characters of what a client sends in a login
+MAX_LOGIN_MESSAGE = 2_048  # characters of what a client sends in a login
 _SALT, _NONCE = 16, 18  # bytes
 _STANZA = re.compile(r"SCRAM-SHA-256\$(\d{1,7}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)")
 # A client says p where it binds the channel, n where it cannot, and y where it could and was not offered it.
@@ -84,7 +84,7 @@ class Login:
         self._header, self._nonce = b"", ""
 
     def first(self, message: str, mechanism: str = MECHANISM) -> str:
-        match = _FIRST.fullmatch(message) if len(message) <= MAX_MESSAGE else None
+        match = _FIRST.fullmatch(message) if len(message) <= MAX_LOGIN_MESSAGE else None
         if match is None or mechanism not in self.mechanisms:
             raise LoginFailed
         binds, could = match[2].startswith("p"), match[2] == "y"
@@ -98,7 +98,7 @@ class Login:
         return reply
 
     def final(self, message: str) -> str:
-        match = _FINAL.fullmatch(message) if len(message) <= MAX_MESSAGE else None
+        match = _FINAL.fullmatch(message) if len(message) <= MAX_LOGIN_MESSAGE else None
         if match is None:
             raise LoginFailed
         try:

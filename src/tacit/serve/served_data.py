@@ -22,21 +22,23 @@ from tacit.model.budget import Loss
 from tacit.model.status import DryRun, Started
 from tacit.model.table import Answers
 from tacit.public import opened, sound
+from tacit.release.public import Kept
 from tacit.replies import AttributeLine, DomainReply, QuotaLine
 from tacit.serve.edition import Edition, PublishedFile
 from tacit.serve.key import Key
-from tacit.serve.question import COUNT_WORK, Question
+from tacit.serve.question import Memory, Question
 from tacit.serve.refusal import Refusal, not_here
 from tacit.serve.turns import SLICE, Steps, Ticket
+from tacit.serve.work import COUNT_WORK
 from tacit.serve.writer import Writer
 from tacit.session import Session
 
 if TYPE_CHECKING:  # a server of published files loads no ledger
     from tacit.blocks.series import Series
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+DATASET_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 MAX_LABELS = 10_000  # of one attribute
-MAX_REMEMBERED = 10_000  # counts of a published file
+MAX_KNOWN_COUNTS = 10_000  # counts of a published file
 Do = Callable[[Callable[[], Any], int], Any]  # does something, after so much was paid
 
 
@@ -163,7 +165,7 @@ class ServedData(ABC):
 
     def spent_by(self, key: Key) -> Loss:
         """What a key's name has spent here."""
-        return Loss(self.session.total.measure, 0)
+        return Loss.nothing(self.session.total.measure)
 
     def quota(self, key: Key) -> QuotaLine | None:
         """What a key may spend out of the budget, and has spent; None if it may spend all there is, or nothing."""
@@ -177,34 +179,43 @@ class ServedData(ABC):
 class Replica(ServedData):
     """Answers for everybody from one published file: what was released is answered, what would be bought is refused.
 
-    There are no data, no ledger, no keys and no secrets here, and nothing is ever written: any number of processes
-    answer from copies of one file, and whichever is asked gives the same bytes. Safe from any thread.
+    There are no data, no ledger, no keys and no secrets here, and nothing is written but what was worked out from the
+    file, where a place for it was named: any number of processes answer from copies of one file, and whichever is asked
+    gives the same bytes. Safe from any thread.
     """
 
-    _known: dict[str, Answers]  # plain counts that were asked before, by their keys
+    _known: Memory[str, Answers]  # plain counts that were asked before, by their keys
 
     @classmethod
-    def open(cls, name: str, path: Path, elsewhere: str = "", *, unlimited: bool = False) -> Replica:
+    def open(
+        cls,
+        name: str,
+        path: Path,
+        elsewhere: str = "",
+        *,
+        unlimited: bool = False,
+        keep: Callable[[str], Kept] | None = None,
+    ) -> Replica:
         """Read and check a file, and work out what its answers start from: before the first question, not at it.
 
         elsewhere: the address of the server that has the data.
         unlimited: as for `tacit.read`.
+        keep: the place for what was worked out from the file with this digest; by default it is worked out afresh.
         """
         check_name(name)
         found = sound(path, unlimited=unlimited)
-        session = opened(found)
+        session = opened(found, None if keep is None else keep(found.digest))
         with suppress(NeedsData):  # published before its start, or while that was being bought
             session.arrays()
         made = cls(name, session, PublishedFile(path, found.digest))
         made.elsewhere = elsewhere
-        made._known = {}
+        made._known = Memory(MAX_KNOWN_COUNTS)
         return made
 
     def ask(
         self, key: Key, questions: list[Question], arrived: datetime | None = None, *, free: bool = False
     ) -> Future[list[Answers]] | list[Answers]:
-        known = self._known
-        found = [known.get(question.key) if question.plain else None for question in questions]
+        found = [self._known.get(question.key) if question.plain else None for question in questions]
         if all(answer is not None for answer in found):
             return [answer for answer in found if answer is not None]
         waits = ticket(key, questions, arrived)
@@ -232,7 +243,8 @@ class Replica(ServedData):
             some = keys[start : start + SLICE]
             answers |= zip(some, self.session.answer_many([asks[one] for one in some]), strict=True)
             yield sum(work[one] for one in some)
-        self._known = (self._known if len(self._known) < MAX_REMEMBERED else {}) | answers
+        for key, answer in answers.items():
+            self._known.keep(key, answer)
         return [answers[question.key] for question in questions]
 
 
@@ -269,7 +281,7 @@ def ticket(key: Key, questions: Sequence[Question], arrived: datetime | None = N
 
 
 def check_name(name: str) -> None:
-    if not NAME.fullmatch(name):
+    if not DATASET_NAME.fullmatch(name):
         raise ConfigError(
             f"a data set's name has 1 to 64 small letters, digits, - and _, and {name!r} has not: rename the file, or "
             "give a name."

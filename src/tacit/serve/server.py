@@ -6,7 +6,8 @@ HTTP, the pages and PostgreSQL's protocol have no way to ask but `Server.ask`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -16,9 +17,10 @@ from starlette.requests import Request
 from tacit.model.table import Answers
 from tacit.serve.admission import Limits, Logins, Traffic, check_owner, unknown
 from tacit.serve.key import Key
-from tacit.serve.question import Memory, Question, Remembered, check_work
+from tacit.serve.question import Memory, Question, Remembered
 from tacit.serve.refusal import Refusal, not_here
 from tacit.serve.served_data import ServedData
+from tacit.serve.work import Meter
 
 if TYPE_CHECKING:
     from tacit.serve.keys import KeyRing
@@ -75,6 +77,18 @@ class Server:
             raise unknown()
         return key
 
+    @contextmanager
+    def reading(self, key: Key) -> Iterator[Meter]:
+        """What counts the work while a key's question is read. Where it is refused, that takes of the key's rate: else
+        whoever asks too much, again and again, would hold the machine for the price of a few bytes.
+        """
+        meter = Meter()
+        try:
+            yield meter
+        except BaseException:  # also where the client goes away
+            self.traffic.charge(key.id, meter.work)
+            raise
+
     async def ask(
         self, key: Key, about: ServedData, questions: list[Question], arrived: datetime, *, free: bool = False
     ) -> list[Answers]:
@@ -83,7 +97,8 @@ class Server:
         With `free` nothing is spent, whatever the key may spend.
         """
         work = sum(question.work for question in questions)
-        check_work(work)
+        with self.reading(key) as meter:
+            meter.takes(work)
         with self.traffic.working(key.id, work):
             found = about.ask(key, questions, arrived, free=free)
             try:

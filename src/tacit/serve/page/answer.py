@@ -34,9 +34,9 @@ from tacit.show.chart import Axis, Chart, Heat, Points, Rule
 from tacit.show.chart.axes import round_number
 from tacit.show.chart.paint import GREY
 
-WIDTH = 780  # pixels of a picture
+PANEL_WIDTH = 780  # pixels of a picture
 NARROW = 560  # of one that has a single line
-MOST_ROWS = 500  # of a table, in numbers
+MOST_PAGE_ROWS = 500  # of a table, in numbers
 MOST_DRAWN = 200  # categories along one side
 MOST_POINTS = 2_000  # blocks along a line
 MOST_BARRED = 40  # rows of a table that have their bars beside them; more are drawn in one picture
@@ -71,7 +71,7 @@ def panel(ask: Ask, answer: Answers, session: Questions, built: Built | None = N
     answer, places = _possible(ask, answer, session.domain)
     numbers = _numbers(answer)
     if numbers is not None and built is not None and built.what == "table":
-        cells = islice(product(*places), MOST_ROWS)
+        cells = islice(product(*places), MOST_PAGE_ROWS)
         links = [list(fields_of(drilled(built, built.by, cell, session.domain), session.domain)) for cell in cells]
         numbers["links"] = [urlencode(one) for one in links]
     blocks = column_of_blocks(session.domain)
@@ -107,7 +107,7 @@ def _possible(ask: Ask, answer: Answers, domain: Domain) -> tuple[Answers, list[
     for name in answer.names:
         every = range(domain[name].size)
         kept = [i for i in every if not (ask.where & Query.among(domain, name, [i])).is_constant]
-        places.append(every if ask.where.is_everyone or len(every) > MOST_ROWS else kept or every)
+        places.append(every if ask.where.is_everyone or len(every) > MOST_PAGE_ROWS else kept or every)
     labels = tuple(tuple(mine[i] for i in kept) for mine, kept in zip(answer.labels, places, strict=True))
     at = np.ix_(*places)
     own = None if answer.own is None else answer.own[at]
@@ -227,15 +227,17 @@ def drawing(answer: Answers, attribute: Attribute | None) -> Chart | None:
     elif isinstance(answer, QuantileAnswer) and attribute is not None:
         chart = quantile(answer, attribute)
     elif isinstance(answer, Table) and len(answer.names) <= 2 and _fits(answer):
-        chart = replace(answer.chart(), note="", width=WIDTH)
+        chart = replace(answer.chart(), note="", width=PANEL_WIDTH)
     elif isinstance(answer, CdfAnswer):
         curve = answer.chart()  # the band in the colour of its curve
         one = GREY if answer.says == "nothing" else 0
         chart = replace(curve, marks=[m if isinstance(m, Rule | Heat) else replace(m, colour=one) for m in curve.marks])
-        chart = replace(chart, width=WIDTH)
+        chart = replace(chart, width=PANEL_WIDTH)
     elif isinstance(answer, Listing) and answer.names and len(answer.titles) == 1:
         known = any(row.values[0] == row.values[0] for row in answer.listed)  # NULL is NaN
-        chart = replace(answer.chart(), note="", width=WIDTH) if known and len(answer.listed) <= MOST_DRAWN else None
+        chart = (
+            replace(answer.chart(), note="", width=PANEL_WIDTH) if known and len(answer.listed) <= MOST_DRAWN else None
+        )
     # The page has the title already.
     return None if chart is None else replace(chart, title="")
 
@@ -285,7 +287,7 @@ def _numbers(answer: Answers) -> dict[str, Any] | None:
         rows = ([label, f"{v:,.0f}", f"{floor(low):,}", f"{ceil(high):,}"] for label, v, low, high in lines)
         head, many, labels = [answer.name, "rows up to its end", "at least", "at most"], len(answer.labels), 1
     elif isinstance(answer, Listing):
-        rows = iter(answer.cells(MOST_ROWS))
+        rows = iter(answer.cells(MOST_PAGE_ROWS))
         head, many, labels = [*answer.names, *answer.titles], len(answer.listed), len(answer.names)
         if labels and len(answer.titles) == 1 and many <= MOST_BARRED:
             errors = np.array([row.errors[0] or 0.0 for row in answer.listed])
@@ -299,7 +301,7 @@ def _numbers(answer: Answers) -> dict[str, Any] | None:
             head.append("±")
     else:
         return None
-    shown = list(islice(rows, MOST_ROWS))
+    shown = list(islice(rows, MOST_PAGE_ROWS))
     caption = answer.question + (f" (the first {len(shown):,} of {many:,} rows)" if many > len(shown) else "")
     right = range(labels, len(head))
     return {"caption": caption, "head": head, "rows": shown, "many": many, "right": right, "bars": bars, "links": None}

@@ -29,8 +29,9 @@ from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.serve.schema import Json, encode
 from tacit.serve.served_data import ServedData
+from tacit.serve.work import Meter
 
-FILES = MEDIA | {"svg": "image/svg+xml"}
+_FILES = MEDIA | {"svg": "image/svg+xml"}
 
 
 async def main(call: Call) -> Response:
@@ -86,17 +87,18 @@ async def read_question(call: Call, fields: Fields) -> tuple[Forms, str | Json, 
     """What the fields ask: as both forms show it, as it is asked, and read. Refused where it cannot be asked."""
     domain = call.about.session.domain
 
-    def work() -> tuple[Forms, str | Json, Question]:
+    def work(meter: Meter) -> tuple[Forms, str | Json, Question]:
         asked = read_forms(fields, domain)
         given = question(asked, domain)
         if asked.clicked:  # the box shows what was clicked
             asked = replace(asked, sql=given if isinstance(given, str) else "")
-        parsed = read(given, domain, width(last(fields, "within")))
+        parsed = read(given, domain, width(last(fields, "within")), meter)
         if not asked.clicked and (built := unclicked(parsed.ask, domain)) is not None:
             asked = replace(asked, built=built, clicked=True)  # the form shows what was written, where it can
         return asked, given, parsed
 
-    return await run_in_threadpool(work)
+    with call.server.reading(call.asker) as meter:
+        return await run_in_threadpool(work, meter)
 
 
 async def _offers(call: Call, parsed: Question, answer: Answers) -> list[tuple[str, str]]:
@@ -170,7 +172,8 @@ async def price(call: Call) -> Json:
         asked = await run_in_threadpool(read_forms, call.body, session.domain)
         given = await run_in_threadpool(question, asked, session.domain)
         told["sql"] = given if asked.clicked and isinstance(given, str) else ""
-        parsed = await run_in_threadpool(read, given, session.domain)
+        with call.server.reading(call.asker) as meter:
+            parsed = await run_in_threadpool(read, given, session.domain, None, meter)
         found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
         left = found.left or session.left
         told["text"] = price_words(found, left, session.total, may_spend=call.asker.may_spend)
@@ -188,8 +191,8 @@ def words(call: Call) -> Json:
 async def file(call: Call) -> Response:
     """An answer that is known, as a file: for spreadsheets, programs and papers."""
     kind, fields = call.request.path_params["kind"], call.request.query_params.multi_items()
-    if kind not in FILES:
-        raise Refusal(404, "no_such_address", f"An answer is a file of {', '.join(FILES)}.")
+    if kind not in _FILES:
+        raise Refusal(404, "no_such_address", f"An answer is a file of {', '.join(_FILES)}.")
     if kind != "svg":
         checked(kind)
     _, _, parsed = await read_question(call, linked(fields))
@@ -214,7 +217,7 @@ def _written(dataset: ServedData, asked: Question, answer: Answers, kind: str) -
         if chart is None:
             raise Refusal(404, "no_such_address", "This answer has no picture.")
         text = replace(chart, title=answer.question, note=sure_words(answer)).svg()
-    return Response(text, headers=attached, media_type=FILES[kind])
+    return Response(text, headers=attached, media_type=_FILES[kind])
 
 
 def _base(call: Call) -> str:

@@ -28,7 +28,7 @@ from tacit.serve.schema import Json
 
 MAX_FORM = 2**18  # bytes
 MAX_FIELDS = 20_000
-MOST_WORDS = 300  # values of one attribute that the script can complete
+MOST_COMPLETED = 300  # values of one attribute that the script can complete
 _PLACE = re.compile(r"\d{1,8}", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _LONGEST = 60  # of what a message repeats
@@ -49,7 +49,7 @@ class FormKind:
     all_rows: bool = False  # a statistic, which takes no conditions
 
 
-KINDS = {
+FORM_KINDS = {
     "count": FormKind("How many rows", "one number", "COUNT(*)", of_one=False),
     "table": FormKind("A table", "all combinations", "{by}, COUNT(*)", of_one=False),
     "cdf": FormKind("A distribution", "up to each value", ""),  # SQL has no word for it
@@ -167,8 +167,8 @@ def read_built(fields: Sequence[tuple[str, str]], domain: Domain) -> Built:
             low, high = ends.get(name, ("", ""))
             ends[name] = (text.strip(), high) if kind == "from" else (low, text.strip())
     ends = {name: pair for name, pair in ends.items() if any(pair)}
-    if found.get("what", "count") not in KINDS:
-        raise Refusal(400, "bad_question", f"what is one of {', '.join(KINDS)}.")
+    if found.get("what", "count") not in FORM_KINDS:
+        raise Refusal(400, "bad_question", f"what is one of {', '.join(FORM_KINDS)}.")
     kept = {name: frozenset(places) for name, places in among.items() if len(places) < domain[name].size}
     return Built(by=tuple(dict.fromkeys(by)), among=kept, ends=ends, **found)
 
@@ -184,7 +184,7 @@ def question(asked: Forms, domain: Domain) -> str | Json:
 
 def clicked(built: Built, domain: Domain) -> str | Json:
     """What was put together by clicking."""
-    kind = KINDS[built.what]
+    kind = FORM_KINDS[built.what]
     if kind.of_one and not built.of:
         raise InvalidQuery(f"{kind.title.lower()} is about one attribute: choose it.")
     if built.what == "cdf":
@@ -241,11 +241,11 @@ def words_of(domain: Domain) -> dict[str, Any]:
     """What the script completes: names and values as SQL has them, from the declared domain alone."""
     columns = []
     for name, attribute in domain.items():
-        most = min(attribute.size, MOST_WORDS)
+        most = min(attribute.size, MOST_COMPLETED)
         found: dict[str, Any] = {"name": column(name), "kind": attribute.kind, "takes": attribute.takes}
         found["values"] = [literal(attribute, place) for place in range(most)]
         if attribute.ordered:
-            found["starts"], found["ends"] = zip(*ends(attribute, MOST_WORDS), strict=True)
+            found["starts"], found["ends"] = zip(*ends(attribute, MOST_COMPLETED), strict=True)
         columns.append(found)
     return {"columns": columns}
 

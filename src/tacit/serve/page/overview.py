@@ -27,9 +27,9 @@ from tacit.serve.question import Memory
 from tacit.serve.refusal import Refusal
 from tacit.serve.served_data import ServedData
 
-WIDE, TALL = 120, 26  # units of a small picture
-MOST_BARS = 40
-MOST_CELLS = 2_000  # values of a column that is looked up for a small picture
+_WIDE, _TALL = 120, 26  # units of a small picture
+MOST_SMALL_BARS = 40
+MOST_PICTURED_VALUES = 2_000  # values of a column that is looked up for a small picture
 MOST_NARROWED = 4_000  # of all columns together, where rows are chosen
 MOST_CHOICES = 50  # choices of rows whose pictures are kept
 
@@ -117,7 +117,7 @@ def _look(dataset: ServedData) -> dict[str, Table]:
     entries = session.entries
     tables = dict[str, Table]() if dataset.grows else dict[str, Table](dataset.shown.get("columns", (-1, {}))[1])
     for name, attribute in session.domain.items():
-        if name not in tables and 1 < attribute.size <= MOST_CELLS:
+        if name not in tables and 1 < attribute.size <= MOST_PICTURED_VALUES:
             found = dataset.known(Crosstab(session.domain, (name,)))
             if isinstance(found, Table):
                 tables[name] = found
@@ -152,10 +152,10 @@ def _ends(blocks: Attribute) -> str:
 def small(table: Table) -> str:
     """The bars of a table as one path, neighbours together where they are many."""
     values = np.maximum(table.values.ravel(), 0)
-    if values.size > MOST_BARS:
-        values = np.array([part.sum() for part in np.array_split(values, MOST_BARS)])
+    if values.size > MOST_SMALL_BARS:
+        values = np.array([part.sum() for part in np.array_split(values, MOST_SMALL_BARS)])
     most = float(values.max()) or 1.0
-    band = WIDE / values.size
+    band = _WIDE / values.size
     gap = min(1.5, band / 4)
-    tops = (TALL - np.maximum(values / most * TALL, 0.6)).tolist()
-    return "".join(f"M{i * band:.1f} {TALL}V{top:.1f}h{band - gap:.1f}V{TALL}z" for i, top in enumerate(tops))
+    tops = (_TALL - np.maximum(values / most * _TALL, 0.6)).tolist()
+    return "".join(f"M{i * band:.1f} {_TALL}V{top:.1f}h{band - gap:.1f}V{_TALL}z" for i, top in enumerate(tops))

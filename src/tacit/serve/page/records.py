@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from functools import partial
 from typing import Any, cast
 from urllib.parse import parse_qsl
 
@@ -18,11 +19,12 @@ from tacit.serve.page import view
 from tacit.serve.page.answer import panel
 from tacit.serve.page.dialogue import main, read_question
 from tacit.serve.page.form import last, linked
+from tacit.serve.page.reports import Reports
 from tacit.serve.page.view import Location, page, place_of
 from tacit.serve.refusal import Refusal, refusal_of
+from tacit.serve.work import MAX_WORK
 from tacit.session import Session
 from tacit.show.events import Event, latest
-from tacit.show.report import page as report_page
 
 AUDIT_LINES = 100
 MOST_AUDIT = 6_400
@@ -48,7 +50,10 @@ async def entry(call: Call) -> Response:
     found = await run_in_threadpool(_receipt, call)
     if call.request.url.query:
         return await main(call)
-    entry = await run_in_threadpool(view.entry, *found)
+    work = view.entry_work(found[0])
+    drawn = work <= MAX_WORK
+    with call.server.traffic.working(call.asker.id, work if drawn else 0):
+        entry = await run_in_threadpool(partial(view.entry, *found, drawn=drawn))
     return page("entry.html", place_of(call, "history"), **entry)
 
 
@@ -67,11 +72,12 @@ def plan(call: Call) -> Response:
     return page("plan.html", place_of(call, "plan"), **view.plan(call.about))
 
 
-def report(call: Call) -> Response:
-    block = _block(call)
+async def report(call: Call) -> Response:
+    block = await run_in_threadpool(_block, call)
     name = f"{call.about.name}-{slug(block)}" if block else call.about.name
     attached = {"content-disposition": f'attachment; filename="{name}.html"'}
-    return Response(report_page(call.about.table(block), name), headers=attached, media_type="text/html")
+    reports: Reports = call.about.shown.setdefault("reports", (0, Reports()))[1]
+    return Response(await reports.page(call, block, name), headers=attached, media_type="text/html")
 
 
 def audit(call: Call) -> Response:

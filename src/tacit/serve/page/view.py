@@ -19,10 +19,11 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from tacit.model.answer import says_words
-from tacit.model.budget import Loss, percent_of
+from tacit.model.budget import Loss, percent_of, percent_words
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
+from tacit.model.residuals import Residuals
 from tacit.model.sql.spelling import column, span
 from tacit.model.statistic_check import offered
 from tacit.model.status import rows_in_words
@@ -31,15 +32,16 @@ from tacit.questions import Questions
 from tacit.replies import QuotaLine
 from tacit.serve.endpoint import Call
 from tacit.serve.key import Key
-from tacit.serve.page.answer import WIDTH, number
-from tacit.serve.page.form import KINDS, Forms
+from tacit.serve.page.answer import PANEL_WIDTH, number
+from tacit.serve.page.form import FORM_KINDS, Forms
 from tacit.serve.page.link import fields_of, retold, without, words
 from tacit.serve.refusal import Refusal
 from tacit.serve.served_data import ServedData
 from tacit.serve.server import Server
+from tacit.serve.work import picture_work
 from tacit.session import Session
 from tacit.show.chart import Gauge
-from tacit.show.chart.paint import CSS, FONT, ROLES, Picture, clean
+from tacit.show.chart.paint import COLOUR_ROLES, CSS, FONT, Picture, clean
 from tacit.show.events import Event, SpendingTally, latest, pictures, single, spending
 from tacit.show.pages import drawn, environment
 from tacit.show.report import expectation, odds
@@ -50,19 +52,19 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
-HEADERS = {
+_HEADERS = {
     "content-security-policy": POLICY,
     # With no-referrer a browser would send its forms with "Origin: null", which tells them from no other site's.
     "referrer-policy": "same-origin",
 }
-PAGE = 50  # lines
-MOST_PICTURES = 30  # of one entry of the ledger
+_PAGE = 50  # lines
+MOST_ENTRY_PICTURES = 30  # of one entry of the ledger
 T = TypeVar("T")
 # What a series protects, after "every single row" or "every person": see `SeriesTerms.protects`.
 WHERE = {
-    "row": ".",
-    "person within a block": " of a block, in each block by itself.",
-    "person over blocks": " of a block, over all blocks together.",
+    "row": "",
+    "person within a block": " of a block, in each block by itself",
+    "person over blocks": " of a block, over all blocks together",
 }
 _NEARLY_NOTHING = 1e-6  # of the budget: nothing that anybody could buy
 ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -105,7 +107,7 @@ def place_of(call: Call, page: str = "") -> Location:
 def page(template: str, place: Location, status: int = 200, **words: Any) -> Response:
     """The page of a template. `words` are what the template names."""
     text = _templates().get_template(template).render(place=place, **words)
-    return Response(text, status, HEADERS, media_type="text/html")
+    return Response(text, status, _HEADERS, media_type="text/html")
 
 
 def refused_page(refusal: Refusal, place: Location) -> Response:
@@ -115,7 +117,7 @@ def refused_page(refusal: Refusal, place: Location) -> Response:
 
 def picture(chart: Picture, name: str) -> Markup:
     """A picture that stands below its title on the page, and is called so by those who hear it."""
-    broad = " broad" if getattr(chart, "width", 0) >= WIDTH and not isinstance(chart, Gauge) else ""
+    broad = " broad" if getattr(chart, "width", 0) >= PANEL_WIDTH and not isinstance(chart, Gauge) else ""
     return Markup('<figure class="chart{}">{}</figure>').format(broad, drawn(chart, name, styled=False))
 
 
@@ -138,14 +140,14 @@ def address(name: str) -> str:
 def _templates() -> Environment:
     made = environment("tacit.serve.page", styled=False)
     made.filters |= {"picture": picture, "capital": lambda words: words[:1].upper() + words[1:]}
-    made.globals |= {"address": address, "column": column, "span": span, "kinds": KINDS, "offered": offered}
+    made.globals |= {"address": address, "column": column, "span": span, "kinds": FORM_KINDS, "offered": offered}
     made.globals["has_arrow"] = has_arrow
     return made
 
 
 def _colours() -> str:
     def values(which: int) -> str:
-        return ":root{" + "".join(f"--{role}:{both[which]};" for role, both in ROLES.items()) + "}"
+        return ":root{" + "".join(f"--{role}:{both[which]};" for role, both in COLOUR_ROLES.items()) + "}"
 
     return f"{values(0)}\n@media (prefers-color-scheme:dark){{{values(1)}}}\nbody{{font-family:{FONT}}}\n"
 
@@ -155,14 +157,14 @@ def about(dataset: ServedData) -> dict[str, Any]:
     session, said = dataset.session, dataset.about
     many, row = session.rows_per_person, said.get("row", "")
     protected = (
-        f"Protected: every single row{f', which is {row}' if row else ''}."
+        f"Protected: every single row{f', which is {row}' if row else ''}"
         if many == 1
-        else f"Protected: every person, with up to {many:,} rows{f', each of which is {row}' if row else ''}."
+        else f"Protected: every person, with up to {many:,} rows{f', each of which is {row}' if row else ''}"
     )
-    within = ""
+    within, where = "", ""
     if not isinstance(session, Session):
         within = f" in {len(session.blocks):,} blocks"
-        protected = f"{protected.removesuffix('.')}{WHERE[session.terms.protects]}"
+        where = WHERE[session.terms.protects]
     facts = [("Source", said.get("source")), ("Licence", said.get("licence"))]
     return {
         "name": dataset.name,
@@ -170,7 +172,7 @@ def about(dataset: ServedData) -> dict[str, Any]:
         "text": said.get("text", ""),
         "size": f"{rows_in_words(session.rows, session.rows_per_person)}{within}, {len(session.domain):,} columns",
         "row": row or "one row",
-        "protected": protected,
+        "protected": f"{protected}{where}.",
         "facts": [(name, words) for name, words in facts if words],
         "started": session.started,
     }
@@ -191,14 +193,23 @@ def conditions(asked: Forms, domain: Domain) -> list[dict[str, Any]]:
     ]
 
 
-def entry(event: Event, session: Session) -> dict[str, Any]:
-    """One thing that was bought or told, with what can be drawn of it."""
-    drawn_ones = [(one.question, replace(one.chart(), note="", width=WIDTH)) for one in pictures(event, session)]
+def entry_work(event: Event) -> int:
+    """What it takes to draw an entry of the ledger."""
+    if not isinstance(event.answer, Measured):
+        return 0
+    return picture_work(event.answer.values.size, curved=not isinstance(event.answer.question, Marginal | Residuals))
+
+
+def entry(event: Event, session: Session, *, drawn: bool) -> dict[str, Any]:
+    """One thing that was bought or told, and if wanted with what can be drawn of it."""
+    shown = pictures(event, session) if drawn else ()
+    drawn_ones = [(one.question, replace(one.chart(), note="", width=PANEL_WIDTH)) for one in shown]
     return {
         "event": event,
         "told": _told(event, session),
         "cost": percent_of(event.cost, session.total) if event.cost.atoms else "",
-        "drawn": drawn_ones[:MOST_PICTURES],
+        "drawn": drawn_ones[:MOST_ENTRY_PICTURES],
+        "too_large": not drawn,
     }
 
 
@@ -247,21 +258,23 @@ def _once(dataset: ServedData, name: str, at: object, make: Callable[[], T]) -> 
 def _gauge(dataset: ServedData) -> Gauge:
     if dataset.newest:  # of the block that has spent most
         now = dataset.session.status()
-        return Gauge("", [("spent", 100 * now.spent.atoms / now.total.atoms)], 100, "% of the budget", width=WIDTH)
+        return Gauge(
+            "", [("spent", 100 * now.spent.atoms / now.total.atoms)], 100, "% of the budget", width=PANEL_WIDTH
+        )
     session = dataset.table()
     with dataset.shown_lock:  # the tally goes on from where it was
         tally = dataset.shown.setdefault("tally", (0, SpendingTally()))[1].catch_up(session)
     parts = [(n, 100 * cost.atoms / session.total.atoms) for n, _, cost in spending(tally, session)]
     whole = max(100.0, sum(size for _, size in parts))  # spent meanwhile
-    return Gauge("", parts, whole, "% of the budget", width=WIDTH)
+    return Gauge("", parts, whole, "% of the budget", width=PANEL_WIDTH)
 
 
 def history(
     session: Session, who: Mapping[int, str] | None, before: int, place: Location, *, free: bool
 ) -> dict[str, Any]:
     """What was bought, and if wanted what was told for nothing; newest first, in pages. `who` is for the owner."""
-    newest = latest(session, PAGE + 1, before, free=free)
-    shown = newest[:PAGE]
+    newest = latest(session, _PAGE + 1, before, free=free)
+    shown = newest[:_PAGE]
     rows = [
         [
             str(event.receipt.entry),
@@ -279,7 +292,7 @@ def history(
         "free": free,
         "free_ones": session.told,
         "before": before,
-        "older": shown[-1].receipt.entry if len(newest) > PAGE else None,
+        "older": shown[-1].receipt.entry if len(newest) > _PAGE else None,
     }
 
 
@@ -346,7 +359,7 @@ def askers(dataset: ServedData, most: int = 10_000) -> dict[int, str]:
 
 def _outcome(record: Mapping[str, Any], total: Loss) -> str:
     cost = record["cost"].values() if isinstance(record.get("cost"), Mapping) else ()
-    paid = ", ".join(f"{100 * float(amount) / float(total):.3g} % of the budget" for amount in cost)
+    paid = ", ".join(f"{percent_words(100 * float(amount) / float(total))} of the budget" for amount in cost)
     if "refused" in record:  # a part of it may have been paid for
         return f"refused: {record['refused']}" + (f", after {paid}" if paid else "")
     if paid:

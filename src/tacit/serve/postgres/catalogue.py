@@ -40,18 +40,18 @@ from tacit.serve.postgres.types import (
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
-    TYPES,
     UNKNOWN,
-    Value,
+    WIRE_TYPES,
+    WireValue,
     declared_type,
     group_type,
     size_of,
 )
 from tacit.serve.served_data import MAX_LABELS, ServedData
 
-MAX_ROWS = 100_000
-TOGETHER = 500  # rows that are put in at once
-MAX_TOGETHER = 4  # looks at once
+MAX_CATALOGUE_ROWS = 100_000
+_TOGETHER = 500  # rows that are put in at once
+MAX_LOOKS = 4  # looks at once
 _SETTINGS = {
     "enable_external_access": "false",
     "python_enable_replacements": "false",
@@ -96,7 +96,7 @@ class Catalogue:
     def __init__(self, datasets: Mapping[str, ServedData], *, seconds: float) -> None:
         self._datasets, self._seconds = datasets, seconds
         self._making, self._made = threading.Lock(), False
-        self._room = asyncio.Semaphore(MAX_TOGETHER)
+        self._room = asyncio.Semaphore(MAX_LOOKS)
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()  # by key: one look of each at once
 
     def _make(self) -> None:
@@ -141,7 +141,7 @@ class Catalogue:
         )
         return Lookup(tree, fields, types)
 
-    def rows(self, lookup: Lookup, values: Sequence[Value], caller: Caller) -> list[Row]:
+    def rows(self, lookup: Lookup, values: Sequence[WireValue], caller: Caller) -> list[Row]:
         """The rows of a look. In a thread, in the key's turn."""
         return self._run(translated(lookup.tree, values, caller, self._known))
 
@@ -152,7 +152,7 @@ class Catalogue:
             limit.daemon = True
             limit.start()
             try:
-                found: list[Row] = cursor.execute(text).fetchmany(MAX_ROWS + 1)
+                found: list[Row] = cursor.execute(text).fetchmany(MAX_CATALOGUE_ROWS + 1)
             except duckdb.InterruptException:
                 words = f"a look into the catalogues takes at most {self._seconds:g} seconds."
                 raise WireError(TOO_LARGE, words) from None
@@ -160,8 +160,8 @@ class Catalogue:
                 raise _refused(error) from None
             finally:
                 limit.cancel()
-        if len(found) > MAX_ROWS:
-            raise WireError(TOO_LARGE, f"a look into the catalogues gives at most {MAX_ROWS:,} rows.")
+        if len(found) > MAX_CATALOGUE_ROWS:
+            raise WireError(TOO_LARGE, f"a look into the catalogues gives at most {MAX_CATALOGUE_ROWS:,} rows.")
         return found
 
     def close(self) -> None:
@@ -192,8 +192,8 @@ def _fill(engine: duckdb.DuckDBPyConnection, filled: Filled) -> None:
         kept.setdefault((table, tuple(row)), []).extend(row.values())
     for (table, names), values in kept.items():
         columns, marks = ", ".join(f'"{name}"' for name in names), f"({', '.join('?' * len(names))})"
-        for start in range(0, len(values), len(names) * TOGETHER):
-            some = values[start : start + len(names) * TOGETHER]
+        for start in range(0, len(values), len(names) * _TOGETHER):
+            some = values[start : start + len(names) * _TOGETHER]
             lines = ", ".join([marks] * (len(some) // len(names)))
             engine.execute(f"INSERT INTO {table} ({columns}) VALUES {lines}", some)
 
@@ -222,7 +222,7 @@ def metadata(datasets: Mapping[str, ServedData], system: Iterable[tuple[str, str
 
 
 def _types() -> Filled:
-    for number, fact in TYPES.items():
+    for number, fact in WIRE_TYPES.items():
         array, preferred = ARRAY_OF.get(number, 0), number in (TEXT, FLOAT8, BOOL)
         known = {"typtype": "p" if number == UNKNOWN else "b", "typispreferred": preferred}
         known |= {"typbyval": 0 < fact.size <= 8}
@@ -263,7 +263,7 @@ def _column(number: int, position: int, table: str, name: str, attribute: Attrib
     known = {"attrelid": number, "attname": name, "attnum": position, "attnotnull": not nullable}
     yield "pg.pg_attribute", {**known, "atttypid": type, "attlen": size_of(type)}
     column = {"table_name": table, "column_name": name, "ordinal_position": position}
-    kind = {"data_type": TYPES[type].sql, "udt_name": TYPES[type].name}
+    kind = {"data_type": WIRE_TYPES[type].sql, "udt_name": WIRE_TYPES[type].name}
     yield "information.columns", {**column, **kind, "is_nullable": "YES" if nullable else "NO"}
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from tacit.serve.postgres.messages import MAX_MESSAGE, First, Malformed, Message, Reader
 
-MAX_WAITING = 2 * MAX_MESSAGE  # bytes that a client may send ahead
-TOGETHER = 2**16  # bytes that are sent at once
+MAX_SENT_AHEAD = 2 * MAX_MESSAGE  # bytes that a client may send ahead
+_TOGETHER = 2**16  # bytes that are sent at once
 
 
 class Gone(Exception):
@@ -61,7 +61,7 @@ class Channel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.reader.feed(data)
-        if len(self.reader) > MAX_WAITING:
+        if len(self.reader) > MAX_SENT_AHEAD:
             self.transport.pause_reading()
         _wake(self._more)
 
@@ -108,7 +108,7 @@ class Channel(asyncio.Protocol):
         """Send many messages, as fast as the client reads them; others are served between."""
         for row in rows:
             self.say(row)
-            if self._size > TOGETHER:
+            if self._size > _TOGETHER:
                 await self.flush()
                 await asyncio.sleep(0)
 
@@ -135,7 +135,7 @@ class Channel(asyncio.Protocol):
 
     async def next(self) -> Message:
         """The next message. One that has begun has to be whole in time."""
-        if self._size > TOGETHER:  # a client that sends and sends has to read, too
+        if self._size > _TOGETHER:  # a client that sends and sends has to read, too
             await self.flush()
         found = self.reader.next()
         if found is None:
@@ -145,7 +145,7 @@ class Channel(asyncio.Protocol):
             found = self.reader.next()
             if found is None:  # not `or`: a message without fields is an empty tuple
                 found = await self._rest()
-        if len(self.reader) < MAX_WAITING and not self.transport.is_closing():
+        if len(self.reader) < MAX_SENT_AHEAD and not self.transport.is_closing():
             self.transport.resume_reading()
         return found
 

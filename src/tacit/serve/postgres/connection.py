@@ -195,7 +195,7 @@ class Connection:
                 self._take()
                 await self._do_all(known, 0)
             elif not statements:
-                self._say(messages.EMPTY)
+                self._say(messages.EMPTY_QUERY)
             for statement in statements:
                 await self._do_all(await self._read(statement), statement.start)
         except (Gone, ConnectionError):
@@ -206,7 +206,7 @@ class Connection:
     async def _do_all(self, prepared: Prepared, start: int) -> None:
         if prepared.types(()):
             raise WireError(SYNTAX, "$1 stands for a parameter, and here are none.", at=start)
-        bound = await self._listener.bound(prepared, ())
+        bound = await self._listener.bound(self._talk.current_key(), prepared, ())
         portal = Portal(bound, spread((), len(self._talk.fields(bound) or ())))
         await self._do(portal, 0, describe=True)
 
@@ -269,12 +269,12 @@ class Connection:
         if not isinstance(named.prepared.asked, Command | Fetching):
             self._take()  # executing it takes no more
         values = tuple(map(decode, message.values, named.types, codes))
-        bound = await self._listener.bound(named.prepared, values)
+        bound = await self._listener.bound(self._talk.current_key(), named.prepared, values)
         many = len(self._talk.fields(bound) or ())
         if len(message.result_formats) not in (0, 1, many):
             raise WireError(PROTOCOL, "there is a format for every column, for all of them, or none.")
         keep_portal(self._talk.portals, message.portal, Portal(bound, spread(message.result_formats, many)))
-        self._say(messages.BOUND)
+        self._say(messages.BOUND_REPLY)
 
     def _describe(self, message: messages.Describe) -> None:
         if message.portal:

@@ -162,7 +162,7 @@ class Conversation:
         if not (self.in_transaction or named.holds):
             words = "DECLARE … CURSOR outlives its statement in a transaction, or WITH HOLD."
             raise WireError(NO_TRANSACTION, words)
-        inner = await self._listener.bound(asked.inner, bound.values)
+        inner = await self._listener.bound(self.current_key(), asked.inner, bound.values)
         formats = spread((), len(inner.fields or ()))
         keep_portal(self.portals, named.name, Portal(inner, formats, named.holds))
         return Result("DECLARE CURSOR")
@@ -175,7 +175,7 @@ class Conversation:
             raise WireError(SYNTAX, words)
         given = (None if value is None else value.encode() for value in asked.values)
         values = tuple(decode(value, type, 0) for value, type in zip(given, named.types, strict=True))
-        return await self._listener.bound(named.prepared, values)
+        return await self._listener.bound(self.current_key(), named.prepared, values)
 
     async def _fetched(self, asked: Fetching) -> Result:
         portal = self.portals.get(asked.name)

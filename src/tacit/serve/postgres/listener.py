@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,12 +25,12 @@ from tacit.serve.postgres.channel import Channel, WireLimits
 from tacit.serve.postgres.connection import Connection
 from tacit.serve.postgres.conversation import Conversation
 from tacit.serve.postgres.messages import Cancel, Malformed
-from tacit.serve.postgres.select import TableSelect, table_select
+from tacit.serve.postgres.select import Read, TableSelect, TakesLong, at_once, metered, table_select
 from tacit.serve.postgres.source import SentStatement
 from tacit.serve.postgres.sqlstate import BAD_LOGIN, NO_DATABASE, NOT_ALLOWED, TOO_MANY, UNSUPPORTED, WireError
 from tacit.serve.postgres.statement import NESTED, QUERY, BoundStatement, Prepared, prepare
 from tacit.serve.postgres.translation import Caller
-from tacit.serve.postgres.types import Value
+from tacit.serve.postgres.types import WireValue
 from tacit.serve.question import SHORT_SQL, Memory, Question
 from tacit.serve.scram import Login, LoginFailed, Verifier
 from tacit.serve.served_data import ServedData, ticket
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from tacit.serve.keys import KeyRing
 
 T = TypeVar("T")
-PORT = 5470
-GRACE = 30  # seconds for what is being answered when the server is told to stop
+_PORT = 5470
+_GRACE = 30  # seconds for what is being answered when the server is told to stop
 MAX_KEPT_TEXT = 2_000  # characters of a statement that need not be read again
 
 
@@ -131,7 +131,7 @@ class Listener:
         self._unknown: OrderedDict[int, Connection] = OrderedDict()
         self._of_key: Counter[int] = Counter()
         self._kept = Memory[tuple[str, str], Prepared]()
-        self._bound = Memory[tuple[int, tuple[Value, ...], tuple[type, ...]], BoundStatement]()
+        self._bound = Memory[tuple[int, tuple[WireValue, ...], tuple[type, ...]], BoundStatement]()
         self._catalogue = Catalogue(server.datasets, seconds=self.limits.lookup_seconds)
 
     @asynccontextmanager
@@ -148,7 +148,7 @@ class Listener:
                 connection.leave()
             living = [connection.task for connection in self._connections.values()]
             if living:
-                await asyncio.wait(living, timeout=GRACE)
+                await asyncio.wait(living, timeout=_GRACE)
             self._catalogue.close()
 
     def _connection(self) -> Connection:
@@ -200,41 +200,50 @@ class Listener:
     # -- what connections share ---------------------------------------------------------------------------------------
 
     async def read(self, statement: SentStatement, talk: Conversation, key: Key) -> Prepared:
-        """Read a statement: at once if it is short and about a data set, or a command, else in a thread."""
+        """Read a statement: at once if it is a plain count of a data set, or a command, else in a thread."""
         caller = talk.caller
 
         def find(name: str) -> ServedData | None:
             datasets = self.server.datasets
             return datasets.get(name) or (datasets.get(talk.database) if name == "data" else None)
 
-        def query(part: SentStatement) -> TableSelect | Lookup:
-            return table_select(part, find) or self._catalogue.lookup(part, caller)
-
         select = None
         if statement.first in QUERY:
-            short = len(statement.text) <= SHORT_SQL
-            select = table_select(statement, find) if short else await asyncio.to_thread(table_select, statement, find)
+            select = await self._reads(key, statement.text, partial(table_select, statement, find))
         if select is not None:
             found = Prepared(select)
-        elif statement.first not in (*QUERY, *NESTED):
-            found = prepare(statement, query)
         else:
-            async with self._catalogue.turn(key.id):
-                found = await asyncio.to_thread(prepare, statement, query)
+            with self.server.reading(key) as meter:
+
+                def query(part: SentStatement) -> TableSelect | Lookup:
+                    return table_select(part, find, metered(meter)) or self._catalogue.lookup(part, caller)
+
+                if statement.first not in (*QUERY, *NESTED):
+                    found = prepare(statement, query)
+                else:
+                    async with self._catalogue.turn(key.id):
+                        found = await asyncio.to_thread(prepare, statement, query)
         if isinstance(found.asked, TableSelect) and not statement.start and len(statement.text) <= MAX_KEPT_TEXT:
             self._kept.keep((talk.database, statement.text), found)
         return found
 
-    async def bound(self, prepared: Prepared, values: tuple[Value, ...]) -> BoundStatement:
-        """A statement with values for its parameters; in a thread where it is long, and not again if it was before."""
+    async def _reads(self, key: Key, text: str, work: Callable[[Read], T]) -> T:
+        """Do what reads a statement: at once if it is a plain count, else in a thread, where its work is counted."""
+        with suppress(TakesLong):
+            if len(text) <= SHORT_SQL:
+                return work(at_once)
+        with self.server.reading(key) as meter:
+            return await asyncio.to_thread(work, metered(meter))
+
+    async def bound(self, key: Key, prepared: Prepared, values: tuple[WireValue, ...]) -> BoundStatement:
+        """A statement with values for its parameters, as it was read before where it was."""
         asked = prepared.asked
         if not isinstance(asked, TableSelect) or asked.asked is not None:
             return prepared.bound(values)
         kept = id(prepared), values, tuple(map(type, values))  # to Python 0 and FALSE are one value
         found = self._bound.get(kept)
         if found is None or found.prepared is not prepared:
-            short = len(asked.statement.text) <= SHORT_SQL
-            found = prepared.bound(values) if short else await asyncio.to_thread(prepared.bound, values)
+            found = await self._reads(key, asked.statement.text, partial(prepared.bound, values))
             light = found.asked is not None and found.asked.question.light and not asked.dataset.grows
             if light and len(asked.statement.text) <= MAX_KEPT_TEXT:
                 self._bound.keep(kept, found)
@@ -268,7 +277,7 @@ class Listener:
                 lines.append(f"± {found.error:,.0f} {found.about} ({100 * session.confidence:.10g} %)")
         return lines + [f"± {one.error:,.0f} rows: {one.about}" for one in base.certified or base.expects]
 
-    async def looked_up(self, lookup: Lookup, values: Sequence[Value], caller: Caller, key: Key) -> Iterator[Row]:
+    async def looked_up(self, lookup: Lookup, values: Sequence[WireValue], caller: Caller, key: Key) -> Iterator[Row]:
         """The rows of a look into the catalogues."""
         async with self._catalogue.turn(key.id):
             return iter(await asyncio.to_thread(self._catalogue.rows, lookup, values, caller))

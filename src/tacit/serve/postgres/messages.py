@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 MAX_STARTUP = 10_000  # bytes of a message before a client is known
 MAX_MESSAGE = 2**20  # and after
-MAX_VALUES = 2**15  # parameters of one statement, columns of one row
-VERSION, SSL, GSS, CANCEL = 3 << 16, 80877103, 80877104, 80877102
+MAX_WIRE_VALUES = 2**15  # parameters of one statement, columns of one row
+_VERSION, SSL, GSS, CANCEL = 3 << 16, 80877103, 80877104, 80877102
 
 
 class Malformed(Exception):
@@ -117,7 +117,7 @@ class Body:
 
     def count(self) -> int:
         found = int.from_bytes(self.take(2), "big")
-        if found > MAX_VALUES:
+        if found > MAX_WIRE_VALUES:
             raise Malformed
         return found
 
@@ -282,8 +282,8 @@ def text(words: str) -> bytes:
 
 
 AUTHENTICATED = message(b"R", struct.pack("!i", 0))
-PARSED, BOUND, CLOSED = message(b"1"), message(b"2"), message(b"3")
-NO_DATA, EMPTY, SUSPENDED = message(b"n"), message(b"I"), message(b"s")
+PARSED, BOUND_REPLY, CLOSED = message(b"1"), message(b"2"), message(b"3")
+NO_DATA, EMPTY_QUERY, SUSPENDED = message(b"n"), message(b"I"), message(b"s")
 COPY_DONE = message(b"c")
 
 
@@ -297,7 +297,7 @@ def sasl_more(words: str, *, final: bool) -> bytes:
 
 def negotiated(minor: int, options: Sequence[str]) -> bytes:
     """That a newer version of the protocol, or these of its options, are not spoken here."""
-    return message(b"v", struct.pack("!ii", VERSION | minor, len(options)) + b"".join(map(text, options)))
+    return message(b"v", struct.pack("!ii", _VERSION | minor, len(options)) + b"".join(map(text, options)))
 
 
 def parameter(name: str, value: str) -> bytes:
@@ -314,7 +314,7 @@ def ready(status: bytes) -> bytes:
 
 def complete(tag: str) -> bytes:
     """That a statement is done; the empty one has no tag."""
-    return message(b"C", text(tag)) if tag else EMPTY
+    return message(b"C", text(tag)) if tag else EMPTY_QUERY
 
 
 def described(fields: Sequence[Field], formats: Sequence[int]) -> bytes:

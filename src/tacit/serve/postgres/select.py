@@ -10,7 +10,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from sqlglot import Token, TokenType, exp
@@ -34,13 +34,15 @@ from tacit.serve.postgres.types import (
     NUMERIC,
     TEXT,
     UNKNOWN,
-    Value,
+    WireValue,
     declared_type,
     literal,
     size_of,
 )
-from tacit.serve.question import Question, read
+from tacit.serve.question import Question, read, read_at_once
+from tacit.serve.refusal import Refusal
 from tacit.serve.served_data import ServedData
+from tacit.serve.work import Meter
 
 MAX_PARAMETERS = 1_000
 STEPS_A_TOKEN, LEAST_STEPS = 60, 3_000  # how often the parser may look at a word, going back and forth
@@ -50,6 +52,26 @@ _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 # What stands between a column and the parameters that it is compared with: age BETWEEN $1 AND $2, sex IN ($1, $2).
 _BETWEEN = {"=", "<>", "!=", "<", "<=", ">", ">=", "LIKE", "ILIKE", "BETWEEN", "AND", "IN", "NOT", "(", ",", "+", "-"}
 _ENDS = ("<=", ">", "AND")  # the value before these belongs to what is chosen, so it ends a bin
+
+
+Read = Callable[[str, Domain], Question]
+
+
+class TakesLong(Exception):
+    """A statement is not read at once."""
+
+
+def at_once(text: str, domain: Domain) -> Question:
+    """Read a question on the event loop, or say that it is none for it: see `read_at_once`."""
+    found = read_at_once(text, domain)
+    if found is None:
+        raise TakesLong
+    return found
+
+
+def metered(meter: Meter) -> Read:
+    """The same in a thread, with the work counted."""
+    return lambda text, domain: read(text, domain, None, meter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,21 +85,24 @@ class SelectAsked:
 
 @dataclass(frozen=True, eq=False)
 class TableSelect:
-    """A statement about a data set. `edits` make it one about `data`; without parameters it may be `asked` already."""
+    """A statement about a data set. `edits` make it one about `data`; without parameters it may be `asked` already.
+
+    columns: what it lists, or why it cannot be asked, whatever the values of its parameters.
+    """
 
     dataset: ServedData
     statement: SentStatement
     edits: tuple[tuple[int, int, str], ...]
     parameters: tuple[Parameter, ...]
+    columns: tuple[Field, ...] | WireError | Refusal
     asked: SelectAsked | None = None
 
-    @cached_property
+    @property
     def fields(self) -> tuple[Field, ...]:
         """Its columns, which do not depend on the values of parameters."""
-        if self.asked is not None:
-            return self.asked.fields
-        domain = self.dataset.session.domain
-        return self._read([(one.start, one.end, _sample(one, domain)) for one in self.parameters]).fields
+        if isinstance(self.columns, Exception):
+            raise self.columns.with_traceback(None)
+        return self.columns
 
     def types(self, given: Sequence[int]) -> tuple[int, ...]:
         """The types of the parameters: as given, else of what they are compared with, else text."""
@@ -90,17 +115,17 @@ class TableSelect:
                 found[i] = type
         return tuple(found)
 
-    def bound(self, values: Sequence[Value]) -> SelectAsked:
+    def bound(self, values: Sequence[WireValue], read: Read = read) -> SelectAsked:
         """What it asks with these values; refused with its place in the client's text."""
         if self.asked is not None:
             return self.asked
-        return self._read([(one.start, one.end, literal(values[one.number - 1])) for one in self.parameters])
-
-    def _read(self, values: Sequence[tuple[int, int, str]]) -> SelectAsked:
-        return _read(self.statement, Edited.of(self.statement.text, sorted([*self.edits, *values])), self.dataset)
+        given = [(one.start, one.end, literal(values[one.number - 1])) for one in self.parameters]
+        return _read(self.statement, [*self.edits, *given], self.dataset, read)
 
 
-def table_select(statement: SentStatement, find: Callable[[str], ServedData | None]) -> TableSelect | None:
+def table_select(
+    statement: SentStatement, find: Callable[[str], ServedData | None], read: Read = read
+) -> TableSelect | None:
     """Read a SELECT about a data set, which `find` finds by a table's name; None if it is about none."""
     sources = _sources(statement, find)
     datasets = {source.dataset.name: source.dataset for source in sources}
@@ -111,16 +136,27 @@ def table_select(statement: SentStatement, find: Callable[[str], ServedData | No
         raise WireError(BAD_QUESTION, words)
     (dataset,) = datasets.values()
     edits = tuple(sorted(edit for source in sources for edit in source.edits))
-    parameters = _parameters(statement, dataset.session.domain)
-    asked = None if parameters else _read(statement, Edited.of(statement.text, edits), dataset)
+    domain = dataset.session.domain
+    parameters = _parameters(statement, domain)
+    if parameters:  # a value that could stand for each tells the columns
+        given = [(one.start, one.end, _sample(one, domain)) for one in parameters]
+        columns: tuple[Field, ...] | WireError | Refusal
+        try:
+            columns = _read(statement, [*edits, *given], dataset, read).fields
+        except (WireError, Refusal) as error:
+            columns = error
+        return TableSelect(dataset, statement, edits, parameters, columns)
+    asked = _read(statement, edits, dataset, read)
     # What is heavy is read again when it is asked: a client may prepare hundreds of statements. So is what is about a
     # series, which may have another block by then.
-    kept = asked if asked is not None and asked.question.light and not dataset.grows else None
-    return TableSelect(dataset, statement, edits, parameters, kept)
+    kept = asked if asked.question.light and not dataset.grows else None
+    return TableSelect(dataset, statement, edits, parameters, asked.fields, kept)
 
 
-def _read(statement: SentStatement, edited: Edited, dataset: ServedData) -> SelectAsked:
-    domain = dataset.session.domain
+def _read(
+    statement: SentStatement, edits: Sequence[tuple[int, int, str]], dataset: ServedData, read: Read
+) -> SelectAsked:
+    edited, domain = Edited.of(statement.text, sorted(edits)), dataset.session.domain
     try:
         question = read(edited.text, domain)
     except InvalidQuery as error:
@@ -287,7 +323,7 @@ def _compared(tokens: Sequence[Token], at: int, columns: dict[str, str]) -> str 
 
 def _sample(parameter: Parameter, domain: Domain) -> str:
     """A value that could stand for a parameter, as it is written: to learn which columns a statement has."""
-    plain: dict[int, Value] = {TEXT: "", BOOL: True, DATE: dt.date(2000, 1, 1), INT8: 1, FLOAT8: 1, NUMERIC: 1}
+    plain: dict[int, WireValue] = {TEXT: "", BOOL: True, DATE: dt.date(2000, 1, 1), INT8: 1, FLOAT8: 1, NUMERIC: 1}
     if parameter.column is None:
         return literal(plain.get(parameter.type, 1))
     attribute = domain[parameter.column]

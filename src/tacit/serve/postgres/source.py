@@ -17,8 +17,8 @@ from sqlglot.errors import TokenError
 
 from tacit.serve.postgres.sqlstate import SYNTAX, WireError
 
-MAX_TEXT = 100_000  # characters of what a client sends at once
-MAX_STATEMENTS = 100  # in one text
+MAX_SENT_TEXT = 100_000  # characters of what a client sends at once
+MAX_SENT_STATEMENTS = 100  # in one text
 _DIALECT = DuckDB()
 _QUOTED = (
     TokenType.STRING,
@@ -85,8 +85,8 @@ def tokens_of(text: str) -> tuple[Token, ...]:
 
 def split(text: str) -> list[SentStatement]:
     """The statements of a text, without their semicolons; none of them is empty."""
-    if len(text) > MAX_TEXT:
-        raise WireError(SYNTAX, f"a text has at most {MAX_TEXT:,} characters; this one has {len(text):,}.")
+    if len(text) > MAX_SENT_TEXT:
+        raise WireError(SYNTAX, f"a text has at most {MAX_SENT_TEXT:,} characters; this one has {len(text):,}.")
     tokens = tokens_of(text)
     ends = [i for i, token in enumerate(tokens) if token.token_type == TokenType.SEMICOLON]
     if not ends or ends == [len(tokens) - 1]:  # one statement, which keeps the client's own text
@@ -95,8 +95,8 @@ def split(text: str) -> list[SentStatement]:
     for first, last in zip([0, *(end + 1 for end in ends)], [*ends, len(tokens)], strict=True):
         if first < last:
             found.append(SentStatement(text, tokens).part(first, last))
-    if len(found) > MAX_STATEMENTS:
-        raise WireError(SYNTAX, f"a text has at most {MAX_STATEMENTS} statements; this one has {len(found)}.")
+    if len(found) > MAX_SENT_STATEMENTS:
+        raise WireError(SYNTAX, f"a text has at most {MAX_SENT_STATEMENTS} statements; this one has {len(found)}.")
     return found
 
 

@@ -17,12 +17,13 @@ from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.catalogue import Lookup
 from tacit.serve.postgres.command import Command, command_of
 from tacit.serve.postgres.messages import Field, measured
-from tacit.serve.postgres.select import SelectAsked, TableSelect
+from tacit.serve.postgres.select import Read, SelectAsked, TableSelect
 from tacit.serve.postgres.source import SentStatement, name_of
 from tacit.serve.postgres.sqlstate import SYNTAX, UNSUPPORTED, WireError
-from tacit.serve.postgres.types import NAMED, TEXT, Value, encoder
+from tacit.serve.postgres.types import NAMED, TEXT, WireValue, encoder
+from tacit.serve.question import read
 
-Asked = Callable[[SentStatement], TableSelect | Lookup]
+AskSelect = Callable[[SentStatement], TableSelect | Lookup]
 QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM")
 NESTED = ("EXPLAIN", "COPY", "PREPARE", "DECLARE")  # have a query inside
 ALL = -1  # rows: all that are left
@@ -134,9 +135,9 @@ class Prepared:
             return None
         return (Field("QUERY PLAN", TEXT),) if self.explains else self.asked.fields
 
-    def bound(self, values: tuple[Value, ...]) -> BoundStatement:
+    def bound(self, values: tuple[WireValue, ...], read: Read = read) -> BoundStatement:
         """The statement with values for its parameters."""
-        asked = self.asked.bound(values) if isinstance(self.asked, TableSelect) else None
+        asked = self.asked.bound(values, read) if isinstance(self.asked, TableSelect) else None
         return BoundStatement(self, values, asked, self.fields if asked is None or self.explains else asked.fields)
 
     def types(self, given: Sequence[int]) -> tuple[int, ...]:
@@ -154,12 +155,12 @@ class BoundStatement:
     """A statement with values for its parameters: what it asks of a data set, if it does, and its columns."""
 
     prepared: Prepared
-    values: tuple[Value, ...]
+    values: tuple[WireValue, ...]
     asked: SelectAsked | None
     fields: tuple[Field, ...] | None
 
 
-def prepare(statement: SentStatement, query: Asked) -> Prepared:
+def prepare(statement: SentStatement, query: AskSelect) -> Prepared:
     """Read a statement; `query` reads what may be about a table."""
     word = statement.words[0]
     command = command_of(statement)
@@ -182,7 +183,7 @@ def prepare(statement: SentStatement, query: Asked) -> Prepared:
     )
 
 
-def _explain(statement: SentStatement, query: Asked) -> Prepared:
+def _explain(statement: SentStatement, query: AskSelect) -> Prepared:
     at = 1
     if statement.words[1:2] == ("(",):
         at = statement.words.index(")") + 1 if ")" in statement.words else len(statement.words)
@@ -196,7 +197,7 @@ def _explain(statement: SentStatement, query: Asked) -> Prepared:
     return Prepared(asked, "EXPLAIN", explains=True)
 
 
-def _copy(statement: SentStatement, query: Asked) -> Prepared:
+def _copy(statement: SentStatement, query: AskSelect) -> Prepared:
     words = statement.words
     usage = "COPY (SELECT …) TO STDOUT [WITH (FORMAT csv, HEADER)] is answered here; rows are never shown."
     depth, close = 0, 0
@@ -244,7 +245,7 @@ def _copies(statement: SentStatement, at: int, usage: str) -> Copies:
     )
 
 
-def _named(named: Preparation, query: Asked) -> Prepared:
+def _named(named: Preparation, query: AskSelect) -> Prepared:
     if not named.inner.words or named.inner.words[0] not in QUERY:
         raise WireError(UNSUPPORTED, "what is prepared, or has a cursor, is a SELECT.", at=named.inner.start)
     tag = "DECLARE CURSOR" if named.cursor else "PREPARE"

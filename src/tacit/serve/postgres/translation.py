@@ -17,10 +17,10 @@ from sqlglot.errors import ParseError, SqlglotError
 from tacit.model.sql.reading import start_of, stripped
 from tacit.serve.postgres.select import Bounded, title
 from tacit.serve.postgres.sqlstate import NO_FUNCTION, NO_TABLE, SYNTAX, UNSUPPORTED, WireError
-from tacit.serve.postgres.types import NAMED, TEXT, Value
+from tacit.serve.postgres.types import NAMED, TEXT, WireValue
 
-MAX_TEXT = 20_000  # characters of a statement about catalogues
-KEYWORDS = "pg_get_keywords"  # a function without arguments, whose rows are a table here
+MAX_CATALOGUE_TEXT = 20_000  # characters of a statement about catalogues
+_KEYWORDS = "pg_get_keywords"  # a function without arguments, whose rows are a table here
 SCHEMAS = {"pg_catalog": "pg", "information_schema": "information", "tacit": "tacit"}
 _TABLE_FUNCTIONS = ("unnest", "generate_series")
 # Called as pg_catalog.lower(…) these are no functions that the parser knows.
@@ -78,8 +78,8 @@ class _CatalogueParser(Bounded, Postgres.Parser):  # type: ignore[misc, valid-ty
 
 def parsed(text: str) -> exp.Expr:
     """The tree of one statement that reads."""
-    if len(text) > MAX_TEXT:
-        raise WireError(SYNTAX, f"a statement about catalogues has at most {MAX_TEXT:,} characters.")
+    if len(text) > MAX_CATALOGUE_TEXT:
+        raise WireError(SYNTAX, f"a statement about catalogues has at most {MAX_CATALOGUE_TEXT:,} characters.")
     try:
         dialect = Postgres()
         tokens = list(dialect.tokenize(text))
@@ -145,7 +145,7 @@ def parameter_types(tree: exp.Expr) -> tuple[int, ...]:
     return tuple(found.get(number, TEXT) for number in range(1, max(found, default=0) + 1))
 
 
-def translated(tree: exp.Expr, values: Sequence[Value], caller: Caller, known: CatalogueNames) -> str:
+def translated(tree: exp.Expr, values: Sequence[WireValue], caller: Caller, known: CatalogueNames) -> str:
     """The statement for DuckDB, with these values for its parameters."""
     try:
         names = {_given_name(cte) for cte in tree.find_all(exp.CTE)}
@@ -179,7 +179,7 @@ def _number(node: exp.Parameter) -> int:
     return int(text)
 
 
-def _bound(node: exp.Expr, values: Sequence[Value]) -> exp.Expr:
+def _bound(node: exp.Expr, values: Sequence[WireValue]) -> exp.Expr:
     return _literal(values[_number(node) - 1]) if isinstance(node, exp.Parameter) else node
 
 
@@ -221,8 +221,8 @@ def _table(node: exp.Table, known: CatalogueNames, names: Collection[str]) -> ex
     if isinstance(node.this, exp.StringToArray):  # one row, which is called like its column
         name = node.alias or "string_to_array"
         return exp.select(exp.alias_(node.this.copy(), name)).subquery(name)
-    if isinstance(node.this, exp.Anonymous) and node.this.name.lower() == KEYWORDS and not node.this.expressions:
-        return exp.table_(KEYWORDS, db="pg", alias=node.alias or KEYWORDS)
+    if isinstance(node.this, exp.Anonymous) and node.this.name.lower() == _KEYWORDS and not node.this.expressions:
+        return exp.table_(_KEYWORDS, db="pg", alias=node.alias or _KEYWORDS)
     if isinstance(node.this, exp.Func):
         listed = isinstance(node.this, exp.Unnest | exp.Explode | exp.GenerateSeries | exp.ExplodingGenerateSeries)
         if node.this.name.lower() not in _TABLE_FUNCTIONS and not listed:
@@ -269,7 +269,7 @@ def _function(node: exp.Anonymous, caller: Caller, known: CatalogueNames) -> exp
         return exp.null()  # of options of columns, and none has any
     if name == "pg_backend_pid":
         return exp.Literal.number(caller.process)
-    if name in _TABLE_FUNCTIONS or name in _PLAIN or name == KEYWORDS:
+    if name in _TABLE_FUNCTIONS or name in _PLAIN or name == _KEYWORDS:
         return node
     if name == "all" and len(arguments) == 1:  # of a list
         items = exp.Anonymous(this="unnest", expressions=[arguments[0].copy()])

@@ -34,7 +34,7 @@ class TypeFact(NamedTuple):
     sql: str  # as `format_type` has it
 
 
-TYPES: dict[int, TypeFact] = {
+WIRE_TYPES: dict[int, TypeFact] = {
     BOOL: TypeFact("bool", 1, "B", "boolean"),
     BYTEA: TypeFact("bytea", -1, "U", "bytea"),
     NAME: TypeFact("name", 64, "S", "name"),
@@ -55,12 +55,14 @@ TYPES: dict[int, TypeFact] = {
     TIMESTAMPTZ: TypeFact("timestamptz", 8, "D", "timestamp with time zone"),
     NUMERIC: TypeFact("numeric", -1, "N", "numeric"),
 }
-NAMED = {fact.name: number for number, fact in TYPES.items()} | {fact.sql: number for number, fact in TYPES.items()}
+NAMED = {fact.name: number for number, fact in WIRE_TYPES.items()} | {
+    fact.sql: number for number, fact in WIRE_TYPES.items()
+}
 NAMED |= {"int": INT4, "double": FLOAT8, "float": FLOAT8, "bool": BOOL, "decimal": NUMERIC, "string": TEXT}
 
 
 def size_of(type: int) -> int:
-    return TYPES[type].size if type in TYPES else -1
+    return WIRE_TYPES[type].size if type in WIRE_TYPES else -1
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------
@@ -214,10 +216,10 @@ _BINARY: dict[int, Callable[[Any], bytes]] = {type: _packed(form) for type, form
 
 # -- parameters that come ---------------------------------------------------------------------------------------------
 
-Value = bool | int | float | Decimal | str | dt.date | dt.datetime | None
+WireValue = bool | int | float | Decimal | str | dt.date | dt.datetime | None
 
 
-def decode(data: bytes | None, type: int, binary: int) -> Value:
+def decode(data: bytes | None, type: int, binary: int) -> WireValue:
     """The value of a parameter."""
     if data is None:
         return None
@@ -228,11 +230,11 @@ def decode(data: bytes | None, type: int, binary: int) -> Value:
             raise WireError(BAD_VALUE, f"parameters of type {type} are taken as text.")
         return _READ_TEXT.get(type, str)(data.decode())
     except (ValueError, struct.error, InvalidOperation, OverflowError):
-        name = TYPES[type].sql if type in TYPES else "text"
+        name = WIRE_TYPES[type].sql if type in WIRE_TYPES else "text"
         raise WireError(BAD_VALUE, f"a parameter is no {name}.") from None
 
 
-def literal(value: Value) -> str:
+def literal(value: WireValue) -> str:
     """The value as it is written in a statement."""
     if value is None:
         return "NULL"
@@ -275,7 +277,7 @@ def _read_numeric(data: bytes) -> Decimal:
     return -number if sign else number
 
 
-def _unpacked(form: str, make: Callable[[Any], Value] = lambda value: value) -> Callable[[bytes], Value]:
+def _unpacked(form: str, make: Callable[[Any], WireValue] = lambda value: value) -> Callable[[bytes], WireValue]:
     unpack = struct.Struct(form).unpack
     return lambda data: make(unpack(data)[0])
 
@@ -295,13 +297,13 @@ def _day(text: str) -> dt.date:
     return dt.date.fromisoformat(text.strip())
 
 
-_READ_BINARY: dict[int, Callable[[bytes], Value]] = {type: _unpacked(form) for type, form in _FORMS.items()} | {
+_READ_BINARY: dict[int, Callable[[bytes], WireValue]] = {type: _unpacked(form) for type, form in _FORMS.items()} | {
     DATE: _unpacked("!i", lambda days: dt.date.fromordinal(_EPOCH + days)),
     TIMESTAMP: _unpacked("!q", _moment),
     TIMESTAMPTZ: _unpacked("!q", _moment),
     NUMERIC: _read_numeric,
 }
-_READ_TEXT: dict[int, Callable[[str], Value]] = dict.fromkeys((INT8, INT4, INT2, OID), int) | {
+_READ_TEXT: dict[int, Callable[[str], WireValue]] = dict.fromkeys((INT8, INT4, INT2, OID), int) | {
     BOOL: _read_bool,
     FLOAT8: float,
     FLOAT4: float,
