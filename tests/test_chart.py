@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from tacit.show.chart import Area, Axis, Bars, Chart, Gauge, Grid, Heat, Points, Polyline, Rule, Ticks
 from tacit.show.chart.axes import fit
 from tacit.show.chart.marks import Mark
-from tacit.show.chart.paint import ROLES, Picture, clip, ladder, number, width, wrap
+from tacit.show.chart.paint import COLOUR_ROLES, Picture, clip, ladder, number, width, wrap
 from tacit.show.chart.shapes import thin
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -303,13 +303,13 @@ def test_colours_follow_names() -> None:
 
 def test_light_and_dark_can_both_be_read() -> None:
     for which in (0, 1):
-        paper = ROLES["paper"][which]
-        for role, both in ROLES.items():
+        paper = COLOUR_ROLES["paper"][which]
+        for role, both in COLOUR_ROLES.items():
             least = {"paper": 1.0, "grid": 1.15, "ink": 12.0, "soft": 5.0}.get(role, 2.7)
             assert _contrast(both[which], paper) >= least, (role, which)
     svg = Chart("t", marks=[Polyline([1, 2], [1, 2])]).svg()
     assert "@media (prefers-color-scheme: dark)" in svg
-    assert f"--tc-ink:{ROLES['ink'][1]}" in svg
+    assert f"--tc-ink:{COLOUR_ROLES['ink'][1]}" in svg
 
 
 @pytest.mark.parametrize(

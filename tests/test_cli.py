@@ -16,7 +16,7 @@ from tacit.cli.demo import _interval
 from tacit.demo.contest import conditions, query_of
 from tacit.model.answer import Answer
 from tacit.model.budget import Loss
-from tacit.model.facts import Bar, Facts
+from tacit.model.facts import NOISE, Bar, Facts
 
 CONFIG = configuration("sex", "age", "active", mechanism="direct", questions=3)
 
@@ -187,7 +187,7 @@ def test_the_demo_asks_what_its_words_say() -> None:
 
 def test_the_demo_marks_a_truth_outside_of_its_bar() -> None:
     """Also where it is so near to the end that rounding to a letter would put it there."""
-    answer = Answer("", 188.0, Facts("measured", Loss("rho", 0), 0.95, bars=(Bar(91.0, "this noise", 0.95),)))
+    answer = Answer("", 188.0, Facts("measured", Loss("rho", 0), 0.95, bars=(Bar(91.0, NOISE, 0.95),)))
     assert _interval(answer, 279) == "  ├────┼────[bold green]●[/]  "
     assert _interval(answer, 280) == "  ├────┼────┤[bold yellow]●[/] "
     assert _interval(answer, 96) == " [bold yellow]●[/]├────┼────┤  "

@@ -15,11 +15,15 @@ import pandas as pd
 import pytest
 
 import tacit
-from support import once
+from support import events, once
 from tacit.errors import ConfigError
+from tacit.model.entry import decode
 from tacit.session import Session
-from tacit.show.events import SpendingTally, events, spending
+from tacit.show.chart import Polyline, Ticks
+from tacit.show.chronicle import Chronicle
+from tacit.show.events import SpendingTally, spending
 from tacit.show.report import guess, page
+from tacit.store.chain import Line
 
 EVIL = "<script>alert('x')</script>"
 DOMAIN = tacit.Domain(
@@ -155,8 +159,7 @@ def test_every_release_is_in_it(asked: tuple[Session, str]) -> None:
 
 def test_the_figures_are_those_of_the_session(asked: tuple[Session, str]) -> None:
     session, text = asked
-    found = events(session)
-    lines = spending(SpendingTally.of(found), session)
+    lines = spending(SpendingTally().catch_up(session), session)
     assert sum(cost.atoms for _, _, cost in lines) == session.spent.atoms
     assert {name: many for name, many, _ in lines} == {"tables": 3, "ranges": 2, "single counts": 2}
     assert f"epsilon = {session.epsilon_spent:.4g}" in text
@@ -223,10 +226,10 @@ def test_it_is_written_whole(tmp_path: Path) -> None:
 
 
 def test_long_lists_are_cut_with_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.show.report.MOST_LINES", 3)
-    monkeypatch.setattr("tacit.show.report.MOST_PICTURES", 1)
-    monkeypatch.setattr("tacit.show.report.MOST_CELLS", 4)
-    monkeypatch.setattr("tacit.show.events.MOST_BARS", 2)
+    monkeypatch.setattr("tacit.show.chronicle.MOST_REPORTED_LINES", 3)
+    monkeypatch.setattr("tacit.show.chronicle.MOST_REPORTED_PICTURES", 1)
+    monkeypatch.setattr("tacit.show.chronicle.MOST_REPORTED_CELLS", 4)
+    monkeypatch.setattr("tacit.show.chronicle.MOST_COUNT_BARS", 2)
     with start(tmp_path) as session:
         session.ask_many([tacit.count(age=(0, high)) for high in (9, 29, 49, 69, 89)])
         session.table("region")
@@ -263,12 +266,9 @@ def test_certificates_are_no_ranges(tmp_path: Path) -> None:
     """A start is tables and what certifies them; no ranges were bought."""
     with start(tmp_path, mechanism="iterative", questions=50, warm=0.6, certify=0.3) as session:
         first = str(session.start())
-        names = [name for name, _, _ in spending(SpendingTally.of(events(session)), session)]
+        names = [name for name, _, _ in spending(SpendingTally().catch_up(session), session)]
         assert "certificates of what was bought" in names
         assert "ranges" not in names
-        assert spending(SpendingTally().catch_up(session), session)[: len(names)] == spending(
-            SpendingTally.of(events(session)), session
-        )
         # Whoever comes second is told that it was there.
         assert ", bought for " in first
         assert ", bought already." in str(session.start())
@@ -280,3 +280,97 @@ def test_it_says_where_a_table_is_not_what_a_question_is_answered_with(tmp_path:
     with start(tmp_path, mechanism=mechanism, questions=50, **settings) as session:
         session.table("sex") if mechanism == "direct" else session.start()
         assert ("answered from all of them together" in page(session)) == (mechanism == "iterative")
+
+
+def test_no_question_is_made_of_what_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.show.chronicle.MOST_REPORTED_LINES", 3)
+    monkeypatch.setattr("tacit.show.chronicle.MOST_COUNT_BARS", 2)
+    with start(tmp_path) as session:
+        session.ask_many([tacit.count(age=(0, 4 + 5 * i), sex=sex) for i in range(10) for sex in ("F", "M")])
+        made = list[str]()
+        for module in ("tacit.release.account", "tacit.model.entry"):
+            monkeypatch.setattr(f"{module}.decode", lambda kind, *given: made.append(kind) or decode(kind, *given))
+        assert "(the first 3 of 20)" in page(session)
+        assert made.count("measured") == 3
+
+
+@pytest.mark.parametrize("mechanism", ["direct", "iterative"])
+def test_a_page_goes_on_from_what_was_read_before(
+    tmp_path: Path, mechanism: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.show.chronicle.MOST_REPORTED_LINES", 4)
+    monkeypatch.setattr("tacit.show.chronicle.MOST_REPORTED_PICTURES", 2)
+    settings = {"warm": 0.3, "hits": 5} if mechanism == "iterative" else {}
+    small = tacit.Domain({name: DOMAIN[name] for name in ("sex", "region", "income")})
+    with start(tmp_path, mechanism=mechanism, domain=small, **settings) as session:
+        past, tally = Chronicle(), SpendingTally()
+        for do in (
+            lambda: None,
+            lambda: session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'"),
+            lambda: session.ask_many([tacit.count(sex="M", income=(0, high)) for high in (10, 20)]),
+            lambda: mechanism == "direct" and session.table("sex", "region"),
+            lambda: mechanism == "direct" and session.table("income"),
+            lambda: mechanism == "direct" and [session.table("region"), session.table("sex", "income")],
+            lambda: session.ask_many([tacit.count(region=name, income=(0, 10)) for name in ("north", EVIL)]),
+        ):
+            do()
+            before = past.entry
+            past.catch_up(session, session.entries).read(session)
+            assert page(session, past=past) == page(session)
+            tally.catch_up(session)
+            assert (past.tally.number, past.tally.atoms) == (tally.number, tally.atoms)
+            assert not list(session.records(past.entry, session.entries))
+            assert before <= past.entry
+        assert past.tally.number.total() + past.free > 4
+
+
+def test_the_line_of_what_was_spent_is_no_longer_than_it_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.show.chronicle.MOST_PLACES", 8)
+    with start(tmp_path) as session:
+        session.ask_many([tacit.count(age=(0, 4 + 5 * i), sex=sex) for i in range(10) for sex in ("F", "M")])
+        past = Chronicle().catch_up(session, session.entries).read(session)
+        line, *lanes = past.timeline([], session).marks
+        assert isinstance(line, Polyline)
+        assert 4 < np.size(line.x) <= 9
+        assert np.asarray(line.y)[-1] == pytest.approx(session.spent.atoms / session.total.atoms)
+        assert all(np.size(lane.x) <= 8 for lane in lanes if isinstance(lane, Ticks))
+
+
+def test_more_than_may_be_drawn_and_listed_is_left_out_in_words(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        session.ask_many([tacit.count(age=(0, high)) for high in (9, 29, 49)])
+        session.table("sex")
+        session.table("age", "income")
+        session.table("region")
+
+        def weigh(line: Line, kind: str, _: object) -> tuple[int, int]:
+            return 1, line.body.count(",")
+
+        past = Chronicle(weigh, 4, 20).catch_up(session, session.entries)
+        assert past.work < 4 + 4 + 20
+        text = page(session, past=past.read(session))
+    Reader(text)
+    assert text.count("is too large to be drawn here") == 1
+    assert ">table of sex</title>" in text
+    assert ">table of region</title>" in text
+    assert "(the first 4 of 6)" in text
+
+
+def test_what_is_drawn_depends_on_the_ledger_and_not_on_when_it_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.show.chronicle.MOST_REPORTED_PICTURES", 2)
+    # The first table has as many pictures as there may be: those after it are read, and then left out.
+    three = ("sex", "region", "age"), ("sex", "region", "income"), ("sex", "age", "income"), ("region", "age", "income")
+    taller = tacit.Domain({**dict(DOMAIN.items()), "height": tacit.integer(0, 39)})
+    with start(tmp_path, data=people().assign(height=np.arange(N) % 40), domain=taller) as session:
+        ways = [Chronicle(lambda *_: (0, 1), drawing=3), Chronicle(lambda *_: (0, 1), drawing=3)]
+        for names in three:
+            session.table(*names)
+            ways[0].catch_up(session, session.entries).read(session)
+        session.cdf("height")
+        pages = [page(session, past=one.catch_up(session, session.entries).read(session)) for one in ways]
+    assert pages[0] == pages[1]
+    assert "more in the ledger below, but not drawn" in pages[0]

@@ -15,7 +15,7 @@ from click.shell_completion import get_completion_class
 
 from tacit import __version__
 from tacit.cli import ask, bench, demo, discovery, draft, own, publish, rehearsal, serve
-from tacit.cli.options import STOPPED
+from tacit.cli.options import STOPPED, Stopped
 from tacit.cli.show import as_document
 from tacit.errors import BudgetExhausted, TacitError
 
@@ -47,8 +47,8 @@ class Commands(click.Group):
         except click.UsageError as error:
             _wrong_usage(ctx, error)
         except (KeyboardInterrupt, click.Abort) as stopped:
-            spent = ctx.meta.get(STOPPED, "Nothing was spent.")
-            _complain(ctx, f"Stopped. {spent}", "stopped", "Stopped.", nothing_spent=spent.startswith("Nothing"))
+            words, nothing_spent = ctx.meta.get(STOPPED, Stopped())
+            _complain(ctx, f"Stopped. {words}", "stopped", "Stopped.", nothing_spent)
             by_hand = isinstance(stopped, KeyboardInterrupt) or isinstance(stopped.__context__, KeyboardInterrupt)
             ctx.exit(EXIT_STOPPED if by_hand else EXIT_REFUSED)  # 1 for a question that was answered with no
         except BrokenPipeError:  # the reader of our output has gone, as in `tacit ask … | head -1`

@@ -120,12 +120,12 @@ def _measure(
     """Open the table with each mechanism, each with a budget of its own, and ask the same questions."""
     import tempfile
 
-    from tacit.release.hypothesis.cell_weights import MAX_CELLS
+    from tacit.release.hypothesis.cell_weights import MAX_LISTED_CELLS
 
     runs = {"independent noise": "direct", "auto": "auto"}
     if domain.size <= MOST_HISTOGRAM:
         runs["noisy histogram"] = "histogram"
-    if domain.size <= MAX_CELLS:
+    if domain.size <= MAX_LISTED_CELLS:
         runs["iterative, uniform start"] = "iterative"
     if median:
         runs["median"] = "median"

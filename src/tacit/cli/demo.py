@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 QUESTIONS = 1_000
 FRESH, OURS = "yellow", "green"  # the colours of the two contestants
-WIDTH = 55  # letters, of the two clouds
+_WIDTH = 55  # letters, of the two clouds
 
 
 @click.command()
@@ -156,7 +156,7 @@ def _screen(both: Sequence[Contestant], condition: str = "", after: Sequence[str
     table.add_column("one question more" if after else "")
     most = max(1, both[0].worst)
     for i, (one, colour) in enumerate(zip(both, (FRESH, OURS), strict=True)):
-        lines = cloud(one.errors, most, QUESTIONS, width=WIDTH)
+        lines = cloud(one.errors, most, QUESTIONS, width=_WIDTH)
         clouds.add_row("", Text("\n".join(lines), colour), Text(f"{one.name}\nup to ± {one.worst:,}", colour))
         figures = f"{one.mean:,.0f}", f"{one.worst:,}", _percent(one.covered), _percent(one.left[-1])
         table.add_row(one.name, *figures, after[i] if after else "", style=f"bold {colour}")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tacit.owner.discovery import Discovery, Offer
 
-SHARE = 0.1
+_SHARE = 0.1
 _WIDE = 110  # characters of a line of the configuration
 _DESCRIPTION = re.compile(r"\s*description\s*=")
 _HEADER = re.compile(r"\s*\[\s*domain\s*\.\s*(.+?)\s*\]\s*(#.*)?")
@@ -39,7 +39,7 @@ _HEADER = re.compile(r"\s*\[\s*domain\s*\.\s*(.+?)\s*\]\s*(#.*)?")
 @click.option(
     "--share",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=SHARE,
+    default=_SHARE,
     show_default=True,
     metavar="S",
     help="The part of the whole budget that it may take.",

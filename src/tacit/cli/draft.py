@@ -30,7 +30,7 @@ _WHOSE = re.compile(r"(.*_)?(id|uid|uuid|guid|mrn|ssn|person|patient|subject|use
 _NAMES = re.compile(
     r"names?|(.*_)?((first|last|full|sur|given|family|middle|user|nick)_?name|(e_?)?mail|phone|address)|rownames?|index|seqn"
 )
-FEW = 0.01  # values for each row: what has fewer is no identifier, whatever it is called
+_FEW = 0.01  # values for each row: what has fewer is no identifier, whatever it is called
 IDENTIFIES = 0.9  # the share of the rows with a value of their own from which on a column looks like an identifier
 
 
@@ -283,7 +283,7 @@ def identifies(column: TableColumn, seen: Seen | None) -> bool:
         return True
     if seen is None:
         return says_whose(column.name)
-    return seen.different >= (FEW if says_whose(column.name) else IDENTIFIES) and not column.fractions
+    return seen.different >= (_FEW if says_whose(column.name) else IDENTIFIES) and not column.fractions
 
 
 def says_whose(name: str) -> bool:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -29,10 +29,17 @@ if TYPE_CHECKING:
     Opened = Session | Series | Client
 
 T = TypeVar("T")
-STOPPED = "tacit.stopped"  # where a command that is interrupted leaves what it has spent
+STOPPED = "tacit.stopped"  # where a command that is interrupted leaves what it has spent: a `Stopped`
 config_option = click.option(
     "--config", "-c", default="tacit.toml", show_default=True, envvar="TACIT_CONFIG", help="The configuration file."
 )
+
+
+class Stopped(NamedTuple):
+    """What somebody is told who stops a run: about what it has spent, and whether that is nothing for certain."""
+
+    words: str = "Nothing was spent."
+    nothing_spent: bool = True
 
 
 def config_anywhere(command: Command) -> Command:
@@ -282,7 +289,8 @@ def _telling(session: Opened) -> Iterator[None]:
 
 def may_spend() -> None:
     """From here on something may be spent, and whoever stops the run is told where it stands how much."""
-    click.get_current_context().meta[STOPPED] = "What was bought is kept, and `tacit status` says what was spent."
+    kept = "What was bought is kept, and `tacit status` says what was spent."
+    click.get_current_context().meta[STOPPED] = Stopped(kept, nothing_spent=False)
 
 
 def spent_here(session: Opened) -> Loss:
@@ -291,18 +299,20 @@ def spent_here(session: Opened) -> Loss:
     return session.spent if paid is None else paid
 
 
-def _spent_since(session: Opened, before: Loss) -> str:
+def _spent_since(session: Opened, before: Loss) -> Stopped:
     """What was spent in this run, for somebody who stopped it."""
     from tacit.model.budget import percent_of
 
     now = spent_here(session)
     if now == before:
-        return "Nothing was spent."
+        return Stopped()
     spent = percent_of(now - before, session.total)
     said = f"{spent} of the budget was spent in this run; what it bought is kept"
     if click.get_current_context().info_name == "start":  # of several purchases, some may still be to do
-        return f"{said}, and `tacit start` goes on where it stopped: `tacit start --dry-run` says what is left to buy."
-    return f"{said}, and asking again what was answered is free."
+        said += ", and `tacit start` goes on where it stopped: `tacit start --dry-run` says what is left to buy."
+    else:
+        said += ", and asking again what was answered is free."
+    return Stopped(said, nothing_spent=False)
 
 
 def at_terminal() -> bool:

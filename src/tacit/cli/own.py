@@ -333,17 +333,13 @@ def encode(config: str, as_json: bool) -> None:
     """
     from tacit.config import read_config
     from tacit.errors import ConfigError
-    from tacit.load import open_source
+    from tacit.owner.copies import write_copy
 
     wanted = read_config(config).rows()
     if wanted.held == "memory":
         raise ConfigError('a copy is for held = "engine": write that into [data].')
-    source = open_source(wanted.data, wanted.table)
-    copy = wanted.copy_in(source)
-    if copy.exists:
-        raise ConfigError(f"{copy.place} is there already; `tacit forget` deletes it.")
     with waiting("Encoding the table") as loading:
-        wanted.encode(source, loading)
+        copy = write_copy(wanted, loading)
         rows = copy.rows()
     size = os.path.getsize(copy.place) if os.path.isfile(copy.place) else None
     facts = {"copy": copy.place, "rows": rows, "attributes": len(wanted.domain), "bytes": size}

@@ -34,13 +34,13 @@ SELECT COUNT(*) FROM data WHERE …;     a question, over several lines if you l
 \\q             leave (so do exit, quit and Ctrl-D); Ctrl-C drops what was begun
 These commands are also taken in the middle of a question.
 Tab completes words, columns and values; the arrow keys bring back earlier lines."""
-KEYWORDS = (
+_KEYWORDS = (
     "SELECT", "COUNT(*)", "SUM(", "AVG(", "MEDIAN(", "FROM", "data", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "AND",
     "OR", "NOT", "IN", "BETWEEN", "IS NULL", "TRUE", "FALSE", "DATE",
 )  # fmt: skip
 LEAVE = ("\\q", "exit", "quit", ".quit", ".exit")
 COMMANDS = ("\\b", "\\c", "\\d", "\\h", "\\q", "\\timing")
-MOST_VALUES, MOST_LINES = 100, 1000  # offered for one column; remembered
+MOST_OFFERED_VALUES, MOST_REMEMBERED_LINES = 100, 1000  # offered for one column; remembered
 _WORD = re.compile(r"'[^']*$|[^\s'\"(),=<>]*$")
 _COLUMN_BEFORE = re.compile(
     r"([\w.]+|\"[^\"]+\")\s*(?:=|<>|!=|<=|>=|<|>|\bIN\s*\((?:[^()]*,)?|\bBETWEEN)\s*$", re.IGNORECASE
@@ -164,7 +164,7 @@ def complete(line: str, domain: Domain) -> list[str]:
         name = next((n for n in domain if n.lower() == column[1].strip('"').lower()), None)
         if name is not None:
             return [value for value in _values(domain, name) if value.lower().startswith(word.lower())]
-    options = (*map(spelling.column, domain), *KEYWORDS)
+    options = (*map(spelling.column, domain), *_KEYWORDS)
     return [option for option in options if word and option.strip('"').lower().startswith(word.lower())]
 
 
@@ -174,10 +174,10 @@ def _values(domain: Domain, name: str) -> list[str]:
 
     attribute = domain[name]
     if attribute.ordered:
-        return [low for low, _ in ends(attribute, MOST_VALUES)]
+        return [low for low, _ in ends(attribute, MOST_OFFERED_VALUES)]
     if attribute.kind == "boolean":
         return ["TRUE", "FALSE"]
-    places = (*range(min(attribute.bins, MOST_VALUES)), *range(attribute.bins, attribute.size))
+    places = (*range(min(attribute.bins, MOST_OFFERED_VALUES)), *range(attribute.bins, attribute.size))
     return [literal(attribute, place) for place in places]
 
 
@@ -209,7 +209,7 @@ def completing(domain: Domain) -> Callable[[str], str]:
 
     def line(prompt: str) -> str:
         given = input(prompt)
-        readline.set_history_length(MOST_LINES)
+        readline.set_history_length(MOST_REMEMBERED_LINES)
         before = os.umask(0o077)
         try:
             readline.write_history_file(remembered)

@@ -260,9 +260,10 @@ def _line(past: Past) -> dict[str, Any]:
 
 
 def _print_status(now: Status, domain: Domain, past: list[Past], units: bool, to: Console) -> None:
-    from tacit.model.budget import percent_of
+    from tacit.model.budget import percent_of, percent_words
     from tacit.model.description import values_of
     from tacit.model.status import rows_in_words
+    from tacit.release.mechanisms import MECHANISMS
 
     spent = now.spent.atoms / now.total.atoms
     filled = round(40 * spent)
@@ -281,13 +282,14 @@ def _print_status(now: Status, domain: Domain, past: list[Past], units: bool, to
         to.print(f"your key has used {percent_of(now.quota.used, now.quota.of)} of its quota")
     if units:
         to.print(f"spent {now.spent}, left {now.left} of {now.total}")
-    if now.mechanism == "histogram" and past:
-        to.print("One noisy histogram was bought: every question is free from now on.")
+    row = MECHANISMS.get(now.mechanism)  # a server of another version may have others
+    if row is not None and row.everything and past:
+        to.print(f"{row.everything.capitalize()} was bought: every question is free from now on.")
     for name, attribute in domain.items():
         to.print(f"  {escape(name)}: {attribute.kind}, {escape(values_of(attribute))}", style="dim")
     found = [one for one in past if one.kind == "discovered"]
     if found:
-        share = f"{sum(one.percent for one in found):.3g} % of the budget"
+        share = f"{percent_words(sum(one.percent for one in found))} of the budget"
         to.print(f"{len(found):,} purchases of `tacit discover`, before the session: {share}", markup=False)
     rest = [one for one in past if one.kind != "discovered"]
     if rest:
@@ -295,11 +297,13 @@ def _print_status(now: Status, domain: Domain, past: list[Past], units: bool, to
 
 
 def _print_history(shown: list[Past], bought: int, units: bool, to: Console) -> None:
+    from tacit.model.budget import percent_words
+
     if not bought:
         say("Nothing was bought yet.")
         return
     rows = (
-        (str(past.receipt.entry), escape(past.question), *((str(past.cost),) * units), f"{past.percent:.3g} %")
+        (str(past.receipt.entry), escape(past.question), *((str(past.cost),) * units), percent_words(past.percent))
         for past in shown
     )
     print_grid(to, ("entry", "bought", *(("cost",) * units)), ("of the budget",), rows)

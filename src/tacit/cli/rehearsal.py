@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tacit.session import Session
 
 MUCH_OUTSIDE = 0.02  # the share of the rows from which on values that are not declared are remarked on
-ROWS = 10_000
+_ROWS = 10_000
 TILT = 0.7  # below 1, shares of made-up values differ much from each other: as in most tables
 
 
@@ -102,8 +102,8 @@ def _inspect(config: Config, found: Findings) -> None:
 
 def _inspect_column(name: str, attribute: Attribute, seen: Fit, found: Findings) -> None:
     examples = f" ({seen.examples})" if seen.examples else ""
-    outside = f"{name}: {_share(seen.outside, seen.rows)} values that are not declared{examples}"
-    absent = f"{name}: {_share(seen.missing, seen.rows)} no value"
+    outside = f"{name}: {_share(seen.outside, seen.rows)} have values that are not declared{examples}"
+    absent = f"{name}: {_share(seen.missing, seen.rows)} have no value"
     bearable = found.remarks if seen.outside >= MUCH_OUTSIDE * seen.rows else found.passed
     if seen.outside and attribute.clamp:
         bearable.append(f"{outside}; clamp = true moves them to the ends.")
@@ -121,7 +121,7 @@ def _inspect_column(name: str, attribute: Attribute, seen: Fit, found: Findings)
 
 
 def _share(rows: int, of: int) -> str:
-    return f"{rows:,} rows ({100 * rows / of:.2g} %) have"
+    return f"{rows:,} rows ({100 * rows / of:.2g} %)"
 
 
 def _inspect_people(source: Source, person: str, most: int, found: Findings) -> None:
@@ -131,9 +131,7 @@ def _inspect_people(source: Source, person: str, most: int, found: Findings) -> 
     rows, counted = (sum(f(n) * k for n, k in people.items()) for f in (int, lambda n: min(n, most)))
     said = f"{person}: {sum(people.values()):,} people with {max(people, default=0):,} rows at most"
     if counted < rows:
-        found.remarks.append(
-            f"{said}; rows_per_person = {most} leaves out {_share(rows - counted, rows).removesuffix(' have')}."
-        )
+        found.remarks.append(f"{said}; rows_per_person = {most} leaves out {_share(rows - counted, rows)}.")
     else:
         found.passed.append(f"{said}; all of them count.")
         if people and max(people) < most:
@@ -175,7 +173,7 @@ def _print_findings(found: Findings, to: Console) -> None:
 @click.command(name="try")
 @click.argument("questions", nargs=-1)
 @config_option
-@click.option("--rows", type=click.IntRange(100, 1_000_000), default=ROWS, show_default=True, metavar="N")
+@click.option("--rows", type=click.IntRange(100, 1_000_000), default=_ROWS, show_default=True, metavar="N")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Decides the made-up rows.")
 @json_option
 def try_(questions: tuple[str, ...], config: str, rows: int, seed: int, as_json: bool) -> None:

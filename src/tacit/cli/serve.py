@@ -26,6 +26,7 @@ _keys = click.option("--keys", default="tacit.keys", show_default=True, metavar=
 @click.option("--published", is_flag=True, help="The files are published ones: no data, no keys, nothing is bought.")
 @click.option("--owner-url", default="", metavar="URL", help="With --published: the server that has the data.")
 @unlimited_option
+@click.option("--state", metavar="FOLDER", help="With --published: keep here what takes long to work out of the files.")
 @click.option("--config", "-c", "more", multiple=True, metavar="CONFIG", help="The same as CONFIG by its place.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0 takes any free port.")
@@ -45,6 +46,7 @@ def serve(
     published: bool,
     owner_url: str,
     unlimited: bool,
+    state: str | None,
     more: tuple[str, ...],
     host: str,
     port: int,
@@ -60,7 +62,8 @@ def serve(
     key: see `tacit token`. By default only this machine is served; --host changes that.
 
     With --published the files are those of `tacit publish`. Everybody may read them, and what would have to be bought
-    is refused, with --owner-url. Nothing is written, so any number of such servers may stand behind a balancer.
+    is refused, with --owner-url. Any number of such servers may stand behind a balancer. Nothing is written unless
+    --state names a folder, so that the next start is quicker.
 
     \b
     Examples (each goes on until Ctrl+C):
@@ -69,6 +72,7 @@ def serve(
       $ tacit serve people.toml --postgres
       $ tacit serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
       $ tacit serve --published people.json --owner-url https://tacit.example.org
+      $ tacit serve --published people.json --state /var/cache/tacit
     """
     files = (*configs, *more)
     if published and keys is not None:
@@ -77,25 +81,33 @@ def serve(
         raise click.UsageError("--owner-url is for --published.")
     if unlimited and not published:
         raise click.UsageError("--unlimited is for --published.")
+    if state is not None and not published:
+        raise click.UsageError("--state is for --published.")
     if published and not files:
         raise click.UsageError("--published needs the files: tacit serve --published people.json.")
     with suppress(KeyboardInterrupt):  # which is how it ends
         if published:
             from tacit.serve import serve_published
 
-            run = partial(serve_published, files, host, port, owner_url=owner_url, unlimited=unlimited)
+            run = partial(serve_published, files, host, port, owner_url=owner_url, unlimited=unlimited, state=state)
         else:
             from tacit.serve import serve as serve_data
 
             run = partial(serve_data, files or ("tacit.toml",), host, port, keys)
         password = "without a password" if published else "with a key as password"
+
+        def ready(address: str) -> None:
+            say(f"Serving at {address}; Ctrl+C ends it.")
+            if published and not owner_url:
+                say("What would have to be bought is refused without saying where: no --owner-url is given.")
+
         run(
             tls_cert=tls_cert,
             tls_key=tls_key,
             insecure=insecure,
             postgres=_address(postgres),
             postgres_ready=lambda address: say(f"PostgreSQL's clients connect to {address}, {password}."),
-            ready=lambda address: say(f"Serving at {address}; Ctrl+C ends it."),
+            ready=ready,
         )
 
 

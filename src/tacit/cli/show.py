@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     Shown = Answer | Table | CdfAnswer | QuantileAnswer | Listing
 
-MOST_ROWS = 200  # of a table on the screen; --csv and --json have them all
-WIDE = 160  # letters in a line when nobody's window says otherwise
-WIDTH, HEIGHT = 56, 10  # letters, of a curve
+MOST_SCREEN_ROWS = 200  # of a table on the screen; --csv and --json have them all
+_WIDE = 160  # letters in a line when nobody's window says otherwise
+_WIDTH, HEIGHT = 56, 10  # letters, of a curve
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille letter: four down, two across
 
 
@@ -34,7 +34,7 @@ def console(*, error: bool = False) -> Console:
 
     made = Console(stderr=error, highlight=False, soft_wrap=True)
     if not made.is_terminal:
-        made.width = WIDE
+        made.width = _WIDE
     return made
 
 
@@ -162,8 +162,8 @@ def _print_table(table: Table, to: Console) -> None:
     grid.add_column("rows", justify="right")
     grid.add_column("" if table.error is None else f"± {table.error:,.0f}", no_wrap=True)
     most = max(float(table.values.max()) + (table.error or 0.0), 1.0)
-    left_out = table.values.size - MOST_ROWS
-    shown = zip(table.rows(), table.errors.flat, range(MOST_ROWS), strict=False)
+    left_out = table.values.size - MOST_SCREEN_ROWS
+    shown = zip(table.rows(), table.errors.flat, range(MOST_SCREEN_ROWS), strict=False)
     for (labels, value), error, _ in shown:
         bar = f"[{colour(table)}]{error_bar(value, None if table.error is None else error, most)}[/]"
         grid.add_row(*map(escape, labels), f"{value:,.0f}", bar)
@@ -174,15 +174,18 @@ def _print_table(table: Table, to: Console) -> None:
 
 
 def _print_listing(listing: Listing, to: Console) -> None:
-    rows = (map(_dimmed, row) for row in listing.cells(MOST_ROWS))
+    rows = (
+        [*map(escape, row.labels), *map(_dimmed, cells[len(row.labels) :], listing.grey(row))]
+        for row, cells in zip(listing.listed, listing.cells(MOST_SCREEN_ROWS), strict=False)
+    )
     print_grid(to, map(escape, listing.names), map(escape, listing.titles), rows)
-    if len(listing.listed) > MOST_ROWS:
-        to.print(f"… and {len(listing.listed) - MOST_ROWS:,} more rows: see them all with --json")
+    if len(listing.listed) > MOST_SCREEN_ROWS:
+        to.print(f"… and {len(listing.listed) - MOST_SCREEN_ROWS:,} more rows: see them all with --json")
     to.print(escape(listing.caption), style="dim")
 
 
-def _dimmed(cell: str) -> str:
-    return f"[bright_black]{escape(cell)}[/]" if cell.endswith("(says nothing)") else escape(cell)
+def _dimmed(cell: str, grey: bool) -> str:
+    return f"[bright_black]{escape(cell)}[/]" if grey else escape(cell)
 
 
 def _print_cdf(cdf: CdfAnswer, to: Console) -> None:
@@ -202,7 +205,9 @@ def _print_cdf(cdf: CdfAnswer, to: Console) -> None:
 
 def print_quantiles(found: Sequence[QuantileAnswer], to: Console) -> None:
     """Quantiles as a table: one line each."""
-    sure = f"{100 * found[0].confidence:.10g}%"
+    from tacit.model.answer import percent
+
+    sure = percent(found[0].confidence)
     rows = (
         (f"{one.share:g}", escape(str(one.value)), f"{escape(str(one.low))} to {escape(str(one.high))}")
         for one in found
@@ -212,10 +217,9 @@ def print_quantiles(found: Sequence[QuantileAnswer], to: Console) -> None:
 
 def print_dry_run(question: str, cost: DryRun, to: Console, *, units: bool = False) -> None:
     """What asking would mean."""
-    price, _, why = str(cost).partition(": ")
     unit = f" ({cost.cost_at_most})" if units and cost.cost_at_most.atoms else ""
     to.print(f"[bold]{escape(question)}[/]")
-    to.print(f"[green]{price}[/]{unit}: {escape(why)}")
+    to.print(f"[green]{cost.price}[/]{unit}: {escape(cost.why)}")
 
 
 def escape(text: str) -> str:
@@ -255,7 +259,7 @@ def error_bar(value: float, error: float | None, most: float, width: int = 24) -
 
 
 def curve(
-    x: Sequence[float], shares: Sequence[float], error: float, *, width: int = WIDTH, height: int = HEIGHT
+    x: Sequence[float], shares: Sequence[float], error: float, *, width: int = _WIDTH, height: int = HEIGHT
 ) -> list[str]:
     """A curve of shares of the rows from 0 to 1, with its band dotted around it: lines of text, the top one first."""
     import numpy as np
@@ -272,7 +276,7 @@ def curve(
     return [f"{words.get(i, ''):>4} ┤{line}" for i, line in enumerate(_dotted(dots, width, height))]
 
 
-def cloud(values: Sequence[float], most: float, number: int, *, width: int = WIDTH, height: int = 5) -> list[str]:
+def cloud(values: Sequence[float], most: float, number: int, *, width: int = _WIDTH, height: int = 5) -> list[str]:
     """A dot for each value, in their order from left to right, on a scale from -most to most: lines of text.
 
     number: how many values there will be in the end; until then the right side is empty.

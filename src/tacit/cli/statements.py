@@ -14,8 +14,8 @@ import click
 
 from tacit.errors import ConfigError, InvalidQuery, TacitError
 
-MAX_STATEMENTS = 10_000
-MAX_TEXT = 16 * 2**20  # bytes of a file of questions
+MAX_FILE_STATEMENTS = 10_000
+MAX_FILE_BYTES = 16 * 2**20  # bytes of a file of questions
 _PLACE = re.compile(r"\(line (\d+), column (\d+)\)")
 _ROWS = "SELECT COUNT(*) FROM data WHERE "  # makes a statement of a condition
 
@@ -69,17 +69,17 @@ def read_statements(path: str) -> list[Statement]:
     shown = "standard input" if path == "-" else Path(path).name or path
     try:
         if path == "-":
-            raw = sys.stdin.buffer.read(MAX_TEXT + 1)
+            raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
         else:
             with Path(path).open("rb") as file:
-                raw = file.read(MAX_TEXT + 1)
+                raw = file.read(MAX_FILE_BYTES + 1)
         text = raw.decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(f"there is no file {path}.") from None
     except (OSError, UnicodeDecodeError):
         raise ConfigError(f"{shown} cannot be read as a text file.") from None
-    if len(raw) > MAX_TEXT:
-        raise ConfigError(f"{shown} is larger than {MAX_TEXT // 2**20} MiB; ask its questions in parts.")
+    if len(raw) > MAX_FILE_BYTES:
+        raise ConfigError(f"{shown} is larger than {MAX_FILE_BYTES // 2**20} MiB; ask its questions in parts.")
     return split(text, shown)
 
 
@@ -107,8 +107,8 @@ def split(text: str, file: str = "") -> list[Statement]:
     ends = [(part[0], part[-1]) for part in parts if part]
     if not ends:
         raise InvalidQuery(f"{file or 'the text'} has no statement.")
-    if len(ends) > MAX_STATEMENTS:
-        raise InvalidQuery(f"{file or 'the text'} has {len(ends):,} statements; {MAX_STATEMENTS:,} at most.")
+    if len(ends) > MAX_FILE_STATEMENTS:
+        raise InvalidQuery(f"{file or 'the text'} has {len(ends):,} statements; {MAX_FILE_STATEMENTS:,} at most.")
     starts = [0, *(found.end() for found in re.finditer("\n", text))]  # of the lines
     made = []
     for start, end in ends:

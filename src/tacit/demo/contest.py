@@ -31,7 +31,7 @@ MOST_CONDITIONS = 4
 ONE_MORE = "visits >= 2 AND health = 'fair' AND limited AND NOT deductible"  # asked when the others are
 
 # Conditions of the questions that are shown one by one. The second asks for the rows of the first in other words.
-SHOWN = (
+_SHOWN = (
     "visits = 0",
     "NOT (visits > 0)",
     "limited AND diseases >= 20",
@@ -165,8 +165,8 @@ class Single:
 
 def ask_singly(session: Session, truth: Truth) -> list[Single]:
     """The questions that are shown one by one."""
-    queries = [query_of(condition) for condition in SHOWN]
-    return [Single(*one) for one in zip(SHOWN, session.ask_many(queries), map(truth.of, queries), strict=True)]
+    queries = [query_of(condition) for condition in _SHOWN]
+    return [Single(*one) for one in zip(_SHOWN, session.ask_many(queries), map(truth.of, queries), strict=True)]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.model.answer import Answer, says_words
 from tacit.model.attribute import Attribute
@@ -36,6 +37,7 @@ from tacit.release.ranges.rectangles import Rectangles
 from tacit.session import Session
 from tacit.show.chart import Axis, Chart, Gauge, Polyline, Ticks
 from tacit.show.pages import whiskered
+from tacit.store.chain import Line
 
 # What is bought, by kind, in the order in which a budget is shown.
 BOUGHT = {
@@ -48,9 +50,9 @@ BOUGHT = {
     "choice": "choices and comparisons",
     "discovered": "values and bins that were discovered",
 }
-WIDTH = 840  # pixels
-MOST_BARS = 30  # single counts in the chart of counts
+EVENT_WIDTH = 840  # pixels
 MOST_BINS = 20  # along each side of a picture of rectangles
+Entries = NDArray[np.int64]
 _WITHOUT_ANSWER = {"gate": "gate", "choice": "choice", "compared": "choice", "discovered": "discovered", "told": "told"}
 # The kinds of `BOUGHT` by those of `Session.charges`; all others are of ranges.
 _CHARGED = {
@@ -92,17 +94,10 @@ def latest(session: Session, most: int, before: int = 0, *, free: bool) -> list[
     return [Event(past.receipt, _kind_of(past, answer), past.question, past.cost, answer) for past, answer in found]
 
 
-def events(session: Session) -> list[Event]:
-    """In the order of the ledger."""
-    answers = {answer.receipt.entry: answer for answer in session.answers()}
-    found = []
-    for past in session.history:
-        answer = answers.pop(past.receipt.entry, None)
-        found.append(Event(past.receipt, _kind_of(past, answer), past.question, past.cost, answer))
-    free = Loss(session.total.measure, 0)
-    for answer in answers.values():
-        found.append(Event(answer.receipt, "told", describe(answer.question, session.domain), free, answer))
-    return sorted(found, key=lambda event: event.receipt.entry)
+def of_record(line: Line, session: Session) -> Event:
+    """What a line of `Session.records` says."""
+    past, answer = session.recalled(line)
+    return Event(past.receipt, _kind_of(past, answer), past.question, past.cost, answer)
 
 
 @dataclass
@@ -116,19 +111,19 @@ class SpendingTally:
     def catch_up(self, session: Session) -> SpendingTally:
         """The same up to the newest entry. What was counted before is not read again."""
         for kind, atoms, entry in session.charges(self.entry):
-            kind = _CHARGED.get(kind, "range")
-            self.number[kind] += 1
-            self.atoms[kind] += atoms
+            self.add(charged(kind), atoms)
             self.entry = entry
         return self
 
-    @classmethod
-    def of(cls, found: Sequence[Event]) -> SpendingTally:
-        own = [event for event in found if not event.free]
-        atoms = Counter[str]()
-        for event in own:
-            atoms[event.kind] += event.cost.atoms
-        return cls(number=Counter(event.kind for event in own), atoms=atoms)
+    def add(self, kind: str, atoms: int) -> None:
+        """Count something of a kind of `BOUGHT`."""
+        self.number[kind] += 1
+        self.atoms[kind] += atoms
+
+
+def charged(kind: str) -> str:
+    """The kind of `BOUGHT` that a kind of `Session.charges` is."""
+    return _CHARGED.get(kind, "range")
 
 
 def spending(tally: SpendingTally, session: Session) -> list[tuple[str, int, Loss]]:
@@ -178,42 +173,37 @@ def _kind(answer: Measured) -> str:
 # -- pictures ----------------------------------------------------------------------------------------------------------
 
 
-def gauge(found: Sequence[Event], session: Session) -> Gauge:
+def gauge(tally: SpendingTally, session: Session) -> Gauge:
     """The budget as one bar, by what it was spent on."""
-    parts = [
-        (name, 100 * cost.atoms / session.total.atoms) for name, _, cost in spending(SpendingTally.of(found), session)
-    ]
-    return Gauge(f"The budget: {session.budget}", parts, 100, "% of it", width=WIDTH)
+    parts = [(name, 100 * cost.atoms / session.total.atoms) for name, _, cost in spending(tally, session)]
+    return Gauge(f"The budget: {session.budget}", parts, 100, "% of it", width=EVENT_WIDTH)
 
 
-def timeline(found: Sequence[Event], session: Session) -> Chart:
-    """What was spent after each entry, and which entries were bought and which were free."""
-    bought, free = ([event.receipt.entry for event in found if event.free == told] for told in (False, True))
-    spent = np.cumsum([event.cost.atoms for event in found]) / session.total.atoms
-    places = [event.receipt.entry for event in found]
-    lanes = [Ticks(x, name=name) for x, name in ((bought, "bought"), (free, "free")) if x]
+def timeline(places: Entries, spent: Entries, lanes: Sequence[tuple[str, Entries]], session: Session) -> Chart:
+    """What was spent after each entry, in atoms, and which entries were bought and which were free."""
+    strokes = [Ticks(x, name=name) for name, x in lanes if x.size]
+    shares = spent / session.total.atoms
+    line = Polyline(np.append(0, places), np.append(0, shares), name="spent", steps=True)
     return Chart(
         "Spent over time",
         x=Axis("entry of the ledger"),
         y=Axis("share of the budget", percent=True, low=0),
-        marks=[Polyline([0, *places], [0, *spent], name="spent", steps=True), *lanes] if found else [],
-        width=WIDTH,
+        marks=[line, *strokes] if places.size else [],
+        width=EVENT_WIDTH,
         height=300,
         empty="Nothing was asked yet.",
     )
 
 
-def counts(found: Sequence[Event], session: Session) -> Chart | None:
-    """Single counts that were bought, with their error bars."""
-    own = [answer for event in found if event.kind == "count" and (answer := single(event, session))]
-    if not own:
+def counts(shown: Sequence[Answer], many: int, session: Session) -> Chart | None:
+    """The first single counts that were bought, with their error bars, of so many."""
+    if not shown:
         return None
-    shown = own[:MOST_BARS]
-    more = f"the first {MOST_BARS} of {len(own):,}" if len(own) > MOST_BARS else ""
+    more = f"the first {len(shown)} of {many:,}" if many > len(shown) else ""
     values, errors = np.array([one.value for one in shown]), np.array([one.error or 0.0 for one in shown])
     bars = whiskered(values, errors, (0, session.rows), grey=all(one.says == "nothing" for one in shown))
     axis = Axis(categories=[f"{one.question}{says_words(one)}" for one in shown])
-    return Chart("Single counts", x=Axis("rows"), y=axis, marks=[bars], width=WIDTH, note=more)
+    return Chart("Single counts", x=Axis("rows"), y=axis, marks=[bars], width=EVENT_WIDTH, note=more)
 
 
 def pictures(event: Event, session: Session) -> Iterator[CdfAnswer | Table]:

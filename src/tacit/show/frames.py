@@ -8,26 +8,40 @@ would be freed by Python code, whenever its reader likes: also while an exceptio
 from __future__ import annotations
 
 import atexit
-import csv
 import datetime as dt
-import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import ConfigError, InvalidQuery
+from tacit.whole_file import whole
 
-Kind = Literal["text", "real", "whole", "truth", "day"]
+ColumnKind = Literal["text", "real", "whole", "truth", "day"]
 ENDINGS = (".csv", ".parquet")
-_TYPES = {"text": "VARCHAR", "real": "DOUBLE", "whole": "BIGINT", "truth": "BOOLEAN", "day": "DATE"}
-_STORED = {"text": object, "real": np.float64, "whole": np.int64, "truth": np.bool_, "day": np.int64}
 _EPOCH = dt.date(1970, 1, 1).toordinal()
+
+
+class KindFact(NamedTuple):
+    """What a kind of column is called: in DuckDB and in pyarrow, and how its values are stored here."""
+
+    sql: str
+    arrow: str
+    stored: type[Any]
+
+
+KIND_FACTS: dict[ColumnKind, KindFact] = {
+    "text": KindFact("VARCHAR", "string", object),
+    "real": KindFact("DOUBLE", "float64", np.float64),
+    "whole": KindFact("BIGINT", "int64", np.int64),
+    "truth": KindFact("BOOLEAN", "bool_", np.bool_),
+    "day": KindFact("DATE", "date32", np.int64),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +49,7 @@ class FrameColumn:
     """A name, and a value or None for each row; with `places`, each row's place among the values instead."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     values: Sequence[Any] | NDArray[Any]
     places: NDArray[np.integer[Any]] | None = None
 
@@ -45,11 +59,11 @@ class FrameColumn:
     def stored(self) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
         """The values as an array (days counted from 1970), and which of them are missing, unless none is."""
         if isinstance(self.values, np.ndarray):
-            plain: NDArray[Any] = self.values.astype(_STORED[self.kind])
+            plain: NDArray[Any] = self.values.astype(KIND_FACTS[self.kind].stored)
             missing = np.zeros(len(plain), dtype=np.bool_)
         else:
             missing = np.array([value is None for value in self.values], dtype=np.bool_)
-            plain = np.empty(len(self.values), dtype=_STORED[self.kind])
+            plain = np.empty(len(self.values), dtype=KIND_FACTS[self.kind].stored)
             plain[:] = [_stored(value, self.kind) for value in self.values]
         if self.places is not None:
             plain, missing = plain[self.places], missing[self.places]
@@ -117,9 +131,9 @@ class Frame(Framed):
 
     def csv(self) -> str:
         """The frame as CSV."""
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows(self.cells())
-        return out.getvalue()
+        from tacit.show.streams import to_csv
+
+        return b"".join(to_csv(self)).decode()
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a .csv or .parquet file: all of it or nothing."""
@@ -129,21 +143,17 @@ class Frame(Framed):
             raise ConfigError(f"the file's name ends in .csv or .parquet; {place.name} does not.")
         if place.exists() and not overwrite:
             raise ConfigError(f"{place.name} is there already; overwrite=True replaces it.")
-        part = place.with_name(f".{place.name}.{os.getpid()}.part")
         import duckdb
 
-        try:
-            with duckdb.connect() as connection:
+        with whole(place, overwrite=overwrite) as part, duckdb.connect() as connection:
+            try:
                 relation = _relation(self, connection)
                 if ending == ".csv":
                     relation.write_csv(str(part), header=True)
                 else:
                     relation.write_parquet(str(part))
-            part.replace(place)
-        except (OSError, duckdb.Error):
-            raise ConfigError(f"{place.name} cannot be written.") from None
-        finally:
-            part.unlink(missing_ok=True)
+            except duckdb.Error:
+                raise ConfigError(f"{place.name} cannot be written.") from None
         return place
 
     def __repr__(self) -> str:
@@ -178,7 +188,7 @@ def _apart(columns: Sequence[FrameColumn]) -> Iterator[FrameColumn]:
         yield FrameColumn(name, column.kind, column.values, column.places)
 
 
-def _stored(value: Any, kind: Kind) -> Any:
+def _stored(value: Any, kind: ColumnKind) -> Any:
     if value is None:
         return "" if kind == "text" else 0
     if kind == "text":
@@ -186,7 +196,7 @@ def _stored(value: Any, kind: Kind) -> Any:
     return value.toordinal() - _EPOCH if kind == "day" else value
 
 
-def _text(value: Any, kind: Kind) -> str:
+def _text(value: Any, kind: ColumnKind) -> str:
     """A value as text: a number without a fraction that says nothing, 12 and not 12.0, and none where it is NaN."""
     if kind == "day":
         return dt.date.fromordinal(value + _EPOCH).isoformat()
@@ -209,7 +219,7 @@ def _relation(frame: Frame, connection: Any) -> Any:
         given[f"c{i}"] = values
         cell = f"DATE '1970-01-01' + c{i}::INTEGER" if column.kind == "day" else f"c{i}"
         name = column.name.replace('"', '""')
-        shown.append(f'CAST({cell} AS {_TYPES[column.kind]}) AS "{name}"')
+        shown.append(f'CAST({cell} AS {KIND_FACTS[column.kind].sql}) AS "{name}"')
     connection.register("given", given)
     return connection.sql(f"SELECT {', '.join(shown)} FROM given")
 
@@ -233,7 +243,7 @@ def _series(pandas: Any, column: FrameColumn) -> Any:
     if column.kind == "day":
         values = (values * np.timedelta64(1, "D") + np.datetime64("1970-01-01")).astype("datetime64[s]")
         if missing is not None:
-            values[missing] = np.datetime64("NaT")
+            values[missing] = np.datetime64("NaT", "s")
     elif missing is not None and column.kind == "whole":
         return pandas.arrays.IntegerArray(values, missing)
     elif missing is not None and column.kind == "truth":

@@ -16,7 +16,7 @@ from tacit.errors import InvalidQuery
 from tacit.show.chart import Area, Axis, Bars, Chart, Heat, Polyline, Rule
 from tacit.show.chart.paint import GREY, Picture, clean
 
-MOST_LINES = 6  # of one picture
+MOST_DRAWN_LINES = 6  # of one picture
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -93,7 +93,7 @@ def table_figure(table: Table) -> Chart:
     if len(table.names) > 2:
         raise InvalidQuery(f"a table of {len(table.names)} attributes has no picture; one or two have.")
     lines = table.values.size // max(1, len(table.labels[table.names.index(table.along)])) if table.along else 0
-    if 1 <= lines <= MOST_LINES:
+    if 1 <= lines <= MOST_DRAWN_LINES:
         return _lines(table)
     axes = [Axis(name, categories=labels) for name, labels in zip(table.names, table.labels, strict=True)]
     if len(axes) == 1:

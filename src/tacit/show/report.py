@@ -7,71 +7,24 @@ The words stand in `templates/report.html`; here are the figures.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tacit.errors import ConfigError, TacitError
-from tacit.model.answer import bar_line, says_words
 from tacit.model.budget import Loss, percent_of
-from tacit.model.entry import Measured
 from tacit.model.status import rows_in_words
-from tacit.model.table import CdfAnswer, Table
-from tacit.model.workload import Marginal
 from tacit.release.mechanisms import MECHANISMS
 from tacit.release.plan import Plan, plan
 from tacit.session import Session
-from tacit.show.chart import Chart
-from tacit.show.chart.paint import FONT, ROLES
-from tacit.show.events import (
-    WIDTH,
-    Event,
-    SpendingTally,
-    counts,
-    events,
-    gauge,
-    pictures,
-    single,
-    spending,
-    table,
-    timeline,
-)
-from tacit.show.pages import environment, number, percent
+from tacit.show.chart.paint import COLOUR_ROLES, FONT
+from tacit.show.chronicle import Chronicle, Sheet
+from tacit.show.events import counts, gauge, spending
+from tacit.show.pages import environment, percent
+from tacit.whole_file import write_whole
 
-MOST_PICTURES = 40
-MOST_LINES = 500  # of the ledger, or of free answers
-MOST_CELLS = 200  # of a table, in numbers
 MOST_OPEN = 20  # free answers that are shown without being asked for
-SEAL = 16  # letters of a seal
-
-
-class Sheet(NamedTuple):
-    """A table of text, in the order of the macro `grid`.
-
-    By place, `right` are the columns that hold numbers and `grey` the rows that say nothing.
-    """
-
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    right: Sequence[int]
-    grey: Container[int] = ()
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """A release on the page: its picture with a caption, and the first of its `cells` in numbers.
-
-    Without a picture `words` stands by itself, if there is something to say.
-    """
-
-    words: str
-    chart: Chart | None = None
-    numbers: Sheet | None = None
-    cells: int = 0
+MEASURED = ("table", "range", "certificate", "count", "statistic")  # kinds of `BOUGHT` that have answers
 
 
 def report(session: Session, path: str | Path, title: str | None = None) -> Path:
@@ -81,27 +34,21 @@ def report(session: Session, path: str | Path, title: str | None = None) -> Path
     what was released: no more than an analyst may see, so it may be handed on.
     """
     place = Path(path)
-    text = page(session, title)
-    part = place.with_name(f".{place.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(place)
-    except OSError:
-        raise ConfigError(f"{place.name} cannot be written.") from None
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(place, [page(session, title).encode()], overwrite=True)
     return place
 
 
-def page(session: Session, title: str | None = None) -> str:
-    """The page as text."""
+def page(session: Session, title: str | None = None, past: Chronicle | None = None) -> str:
+    """The page as text.
+
+    past: what is known already of what the page shows, by whoever keeps it; by default the whole ledger is read.
+    """
     if not isinstance(session, Session):
         raise ConfigError("a report is about a session, or what tacit.read gives.")
-    found = events(session)
-    free = [event for event in found if event.free]
-    bought = [event for event in found if not event.free]
-    measured = [event for event in bought if isinstance(event.answer, Measured)]
-    lines = spending(SpendingTally.of(found), session)
+    past = Chronicle().catch_up(session, session.entries).read(session) if past is None else past
+    gates = session.open_gates()
+    tally = past.sums(gates)
+    lines = spending(tally, session)
     return (
         environment("tacit.show")
         .get_template("report.html")
@@ -110,24 +57,24 @@ def page(session: Session, title: str | None = None) -> str:
             session=session,
             rows_in_words=rows_in_words(session.rows, session.rows_per_person),
             font=FONT,
-            roles={role: ROLES[role] for role in ("paper", "ink", "soft", "grid", "0")},
-            bought=len(bought),
-            free=_answers("Answers told for nothing", free, session),
-            many_free=len(free),
+            roles={role: COLOUR_ROLES[role] for role in ("paper", "ink", "soft", "grid", "0")},
+            bought=tally.number.total(),
+            free=past.told_free(),
+            many_free=past.free,
             most_open=MOST_OPEN,
-            gauge=gauge(found, session),
+            gauge=gauge(tally, session),
             spending=_spending(lines, session),
             reserved=any(name == "reserved" for name, _, _ in lines),
-            timeline=timeline(found, session),
-            measured=bool(measured),
-            counts=counts(found, session),
-            singles=_answers("All counts and statistics", measured, session),
-            ranges=_exhibits([event for event in measured if event.kind == "range"], session),
-            tables=_exhibits([event for event in measured if event.kind == "table"], session),
+            timeline=past.timeline(gates, session),
+            measured=any(tally.number[kind] for kind in MEASURED),
+            counts=counts(past.first_counts, tally.number["count"], session),
+            singles=past.singles(),
+            ranges=past.exhibitions["range"].exhibits(),
+            tables=past.exhibitions["table"].exhibits(),
             expected=expectation(session),
             attributes=_attributes(session),
             attribute=repr(session.domain.names[0]),
-            ledger=_ledger(bought, session),
+            ledger=past.ledger(gates, session),
             odds=odds(session),
         )
     )
@@ -179,61 +126,6 @@ def _spending(lines: Sequence[tuple[str, int, Loss]], session: Session) -> Sheet
     return Sheet("What the budget was spent on", ["on", "how many", "of the budget"], rows, [1, 2])
 
 
-def _answers(caption: str, found: Sequence[Event], session: Session) -> Sheet:
-    """Answers of one value each, and what they cost if any did."""
-    columns = ["entry", "question", "value", "±", "for"] + (
-        [] if all(event.free for event in found) else ["of the budget"]
-    )
-    told = [(event, answer) for event in found if (answer := single(event, session))]
-    rows = []
-    for event, answer in told:
-        bar = number(answer.bars[0].width) if answer.bars else ""
-        about = f"{answer.bars[0].about if answer.bars else 'nothing is promised'}{says_words(answer)}"
-        cost = percent_of(event.cost, session.total)
-        line = [str(event.receipt.entry), event.question, number(answer.value), bar, about, cost]
-        rows.append(line[: len(columns)])
-    grey = {i for i, (_, answer) in enumerate(told) if answer.says == "nothing"}
-    return _cut(caption, columns, rows, [0, 2, 3, 5])._replace(grey=grey)
-
-
-def _exhibits(found: Sequence[Event], session: Session) -> list[Exhibit]:
-    shown: list[Exhibit] = []
-    left_out = 0
-    for event in found:
-        drawn = list(pictures(event, session))
-        if len(shown) + len(drawn) > MOST_PICTURES and shown:
-            left_out += 1
-            continue
-        shown += [_exhibit(one, event, session) for one in drawn]
-        answer = event.answer
-        # A table of many attributes is drawn one attribute at a time; its own numbers follow.
-        if isinstance(answer, Measured) and isinstance(answer.question, Marginal) and len(answer.question.names) > 2:
-            shown.append(_in_numbers("", None, table(answer, session)))
-        elif not drawn:
-            shown.append(Exhibit(f"{event.question} (entry {event.receipt.entry}) has no picture."))
-    if left_out:
-        shown.append(Exhibit(f"{left_out:,} more in the ledger below, but not drawn."))
-    return shown
-
-
-def _exhibit(one: CdfAnswer | Table, event: Event, session: Session) -> Exhibit:
-    each = "each count by itself" if isinstance(one, Table) else "all at once"
-    cost = f"{percent_of(event.cost, session.total)} of the budget"
-    caption = f"Entry {event.receipt.entry}: {each} {bar_line(one.bars[0])}; {cost}{says_words(one)}."
-    return _in_numbers(caption, replace(one.chart(), width=WIDTH, note=""), one)
-
-
-def _in_numbers(words: str, chart: Chart | None, one: CdfAnswer | Table) -> Exhibit:
-    if isinstance(one, Table):
-        rows = [[*labels, number(value)] for labels, value in islice(one.rows(), MOST_CELLS)]
-        sheet = Sheet(one.question, [*one.names, "rows"], rows, [len(one.names)])
-    else:
-        columns = zip(one.labels, one.values, *one.band, strict=True)
-        rows = [[label, *map(number, figures)] for label, *figures in islice(columns, MOST_CELLS)]
-        sheet = Sheet(one.question, [one.name, "rows up to its end", "at least", "at most"], rows, [1, 2, 3])
-    return Exhibit(words, chart, sheet, one.values.size)
-
-
 def _planned(session: Session) -> Plan | None:
     """What the planner says about these public parameters; None where it says nothing."""
     try:
@@ -255,23 +147,9 @@ def _attributes(session: Session) -> Sheet:
     return Sheet("The declared attributes", ["attribute", "kind", "values", "takes"], rows, [2])
 
 
-def _ledger(bought: Sequence[Event], session: Session) -> Sheet:
-    rows = [
-        [str(at.entry), event.kind, event.question, percent_of(event.cost, session.total), at.seal[:SEAL]]
-        for event in bought
-        for at in [event.receipt]
-    ]
-    return _cut("Everything bought", ["entry", "kind", "what", "of the budget", "seal"], rows, [0, 3])
-
-
 def _share(error: float | None) -> str:
     return "–" if error is None else "says nothing" if error >= 1 else percent(error)
 
 
 def _times(epsilon: float) -> str:
     return f"e^{epsilon:.3g}" if epsilon > 20 else f"{math.exp(epsilon):.3g}"
-
-
-def _cut(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> Sheet:
-    note = f" (the first {MOST_LINES:,} of {len(rows):,})" if len(rows) > MOST_LINES else ""
-    return Sheet(caption + note, head, rows[:MOST_LINES], right)

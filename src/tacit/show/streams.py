@@ -14,11 +14,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from tacit.show.frames import Frame, FrameColumn
+from tacit.show.frames import KIND_FACTS, Frame, FrameColumn
 
 PART = 10_000  # rows
-_TYPES = {"text": "string", "real": "float64", "whole": "int64", "truth": "bool_", "day": "date32"}
-Words = Mapping[str, Any]  # what is said of the whole, as JSON beside the columns
+FrameWords = Mapping[str, Any]  # what is said of the whole, as JSON beside the columns
 
 
 def has_arrow() -> bool:
@@ -30,24 +29,24 @@ def has_arrow() -> bool:
 
 
 def to_csv(frame: Frame) -> Iterator[bytes]:
-    """CSV with the names first, as `Frame.csv` writes it."""
+    """CSV with the names first."""
     for number, part in enumerate(_parts(frame)):
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerows(part.cells()[1 if number else 0 :])
         yield out.getvalue().encode()
 
 
-def to_arrow(frame: Frame, words: Words) -> Iterator[bytes]:
+def to_arrow(frame: Frame, words: FrameWords) -> Iterator[bytes]:
     """Arrow's IPC stream; its schema has `words` as the metadata "tacit"."""
     return _written(frame, words, lambda sink, schema: import_module("pyarrow").ipc.new_stream(sink, schema))
 
 
-def to_parquet(frame: Frame, words: Words) -> Iterator[bytes]:
+def to_parquet(frame: Frame, words: FrameWords) -> Iterator[bytes]:
     """A Parquet file with a row group for each part; its schema has `words` as the metadata "tacit"."""
     return _written(frame, words, lambda sink, schema: import_module("pyarrow.parquet").ParquetWriter(sink, schema))
 
 
-def _written(frame: Frame, words: Words, opened: Callable[[Any, Any], Any]) -> Iterator[bytes]:
+def _written(frame: Frame, words: FrameWords, opened: Callable[[Any, Any], Any]) -> Iterator[bytes]:
     """What one of pyarrow's writers writes, which is `opened` with where to write and the schema."""
     pa, sink = import_module("pyarrow"), _Sink()
     schema = _schema(pa, frame, words)
@@ -93,8 +92,8 @@ def _part(column: FrameColumn, start: int, stop: int) -> FrameColumn:
     return FrameColumn(column.name, column.kind, column.values[start:stop])
 
 
-def _schema(pa: Any, frame: Frame, words: Words) -> Any:
-    fields = [pa.field(column.name, getattr(pa, _TYPES[column.kind])()) for column in frame.columns]
+def _schema(pa: Any, frame: Frame, words: FrameWords) -> Any:
+    fields = [pa.field(column.name, getattr(pa, KIND_FACTS[column.kind].arrow)()) for column in frame.columns]
     return pa.schema(fields, metadata={"tacit": json.dumps(words, ensure_ascii=False)})
 
 

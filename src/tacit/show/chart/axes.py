@@ -18,7 +18,7 @@ APART = 10  # pixels between two labels
 LINE = 16  # pixels of a row of labels below the x axis
 ROW_APART, SLANTED_APART = 14, 15  # pixels from one label to the next beside the y axis, and where they are slanted
 SLANT = -40  # degrees, of long names below upright bars
-LONGEST = 150  # pixels of a slanted name
+_LONGEST = 150  # pixels of a slanted name
 SLANTED_FROM = 90  # pixels: wider labels are slanted, even if some could be skipped
 TICKS = 6  # at most about this many decide where an axis ends
 ALMOST = 1e-9  # of a step or a value: rounding must not cost a tick
@@ -121,7 +121,7 @@ class AxisLabels:
     def below(self, scale: Scale, y: float) -> str:
         found = zip(self.places, self.words, strict=True)
         if self.turned:
-            look = [text(scale.place(v) + 4, y + 8, word, anchor="end", most=LONGEST, turn=SLANT) for v, word in found]
+            look = [text(scale.place(v) + 4, y + 8, word, anchor="end", most=_LONGEST, turn=SLANT) for v, word in found]
         else:
             look = [text(scale.place(v), y + 10, word, anchor="middle", most=self.most) for v, word in found]
         return "".join(look)
@@ -189,7 +189,7 @@ def _categories(scale: Scale, wide: float) -> AxisLabels:
         return AxisLabels(places[::every], words[::every], LINE)
     every = _every(band, SLANTED_APART)
     places, words = places[::every], words[::every]
-    long = [width(clip(word, LONGEST)) for word in words]
+    long = [width(clip(word, _LONGEST)) for word in words]
     along, down = math.cos(math.radians(SLANT)), math.sin(math.radians(-SLANT))
     before = max(one * along - (v + 0.5) * band for v, one in zip(places, long, strict=True))
     return AxisLabels(places, words, 14 + max(long) * down, turned=True, before=before)

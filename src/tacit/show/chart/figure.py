@@ -14,7 +14,7 @@ from tacit.show.chart.axes import Axis, AxisLabels, Scale, across, fit, upright
 from tacit.show.chart.legend import Series, colours, describe, direct, legend, named, series
 from tacit.show.chart.marks import Area, Bars, Heat, Mark, Numbers, Points, Polyline, Rule, Ticks, numbers
 from tacit.show.chart.paint import (
-    SERIES,
+    SERIES_COLOURS,
     SMALL,
     Drawing,
     Picture,
@@ -35,15 +35,15 @@ EDGE = 14  # pixels of paper around everything
 GAP = 8  # pixels between the marks and the words around them
 TITLE, TITLE_LINE = 15, 19  # size of a title's letters, and pixels of its lines
 LABEL = 20  # pixels of the line with an axis's name
-BAR, SAID = 22, 18  # pixels of a gauge's bar, and of a line that says how much is taken
-SAMPLE, AFTER = 12, 18  # pixels of a colour's sample, and from its start to its name
-LONGEST = 200  # pixels of a part's name
+_BAR, SAID = 22, 18  # pixels of a gauge's bar, and of a line that says how much is taken
+_SAMPLE, AFTER = 12, 18  # pixels of a colour's sample, and from its start to its name
+_LONGEST = 200  # pixels of a part's name
 NOTE = 16  # pixels of a line of small print
 LANE = 16  # pixels for the strokes of one `Ticks`
-EMPTY, EMPTY_LINE = 13, 18  # size of the letters that say that there is nothing, and pixels of their lines
-TALL = 230  # pixels of an upright chart's marks
-ROW, TALLEST = 24, 720  # pixels of a category on the y axis, and of all of them at most
-LEAST = 60  # pixels that the marks get, whatever the words need
+_EMPTY, EMPTY_LINE = 13, 18  # size of the letters that say that there is nothing, and pixels of their lines
+_TALL = 230  # pixels of an upright chart's marks
+_ROW, TALLEST = 24, 720  # pixels of a category on the y axis, and of all of them at most
+_LEAST = 60  # pixels that the marks get, whatever the words need
 SIDE = 0.42  # of the width, for the words beside the y axis at most
 OVERLAP = 6  # pixels by which a mark may leave the axes
 MOST_NUMBERS = 40  # lying bars that have their number beside them
@@ -106,9 +106,9 @@ class Chart(Picture):
     def drawing(self) -> Drawing:
         body, top = heading(self.title, self.width)
         if self.is_empty:
-            lines = wrap(self.empty, self.width - 4 * EDGE, EMPTY, 3)
+            lines = wrap(self.empty, self.width - 4 * EDGE, _EMPTY, 3)
             for i, one in enumerate(lines):
-                body += text(self.width / 2, top + 34 + EMPTY_LINE * i, one, size=EMPTY, anchor="middle")
+                body += text(self.width / 2, top + 34 + EMPTY_LINE * i, one, size=_EMPTY, anchor="middle")
             return Drawing(self.width, self.height or top + 60 + EMPTY_LINE * len(lines), body, self.empty)
         x, y = self.scales()
         roles = colours(self.marks)
@@ -132,12 +132,12 @@ class Chart(Picture):
         side = upright(y, tall, SIDE * self.width, [lane.name for lane in lanes])
         left = EDGE + side.room + GAP
         right = self.width - EDGE - max([width(name) + 10 for name in ended] + [_beside(self)])
-        right = max(right, left + LEAST)
+        right = max(right, left + _LEAST)
         right -= max(0.0, across(x, right - left).over - EDGE)
         feet = across(x, right - left)
         left = max(left, EDGE + feet.before)
         if self.height is not None:
-            tall = max(LEAST, self.height - top - below - feet.room - GAP)
+            tall = max(_LEAST, self.height - top - below - feet.room - GAP)
         bottom = top + tall
         # Then the marks. Categories on the y axis are read from top to bottom.
         start, end = (top, bottom) if self.y.categories is not None else (bottom, top)
@@ -227,10 +227,10 @@ def _numbers(marks: Sequence[Mark], axis: Axis, side: str) -> list[Numbers]:
 def _tall(chart: Chart, around: float) -> float:
     """Pixels for the marks, before labels below are known."""
     if chart.height is not None:
-        return max(LEAST, chart.height - around)
+        return max(_LEAST, chart.height - around)
     if chart.y.categories is None:
-        return TALL
-    return max(LEAST, min(ROW * len(chart.y.categories), TALLEST))
+        return _TALL
+    return max(_LEAST, min(_ROW * len(chart.y.categories), TALLEST))
 
 
 def _beside(chart: Chart) -> float:
@@ -322,17 +322,17 @@ class Gauge(Picture):
         unit = f" {self.unit}" if self.unit else ""
         said = f"{number(taken)} of {number(self.total)}{unit} ({taken / self.total:.0%})"
         for one in wrap(said, long):
-            body += text(EDGE, top + SAMPLE, one)
+            body += text(EDGE, top + _SAMPLE, one)
             top += SAID
         top += 6
-        body += f'<path d="{rectangles([(EDGE, top, long, BAR)])}" {paint(fill="grid")}/>'
+        body += f'<path d="{rectangles([(EDGE, top, long, _BAR)])}" {paint(fill="grid")}/>'
         x = float(EDGE)
-        parts = [(name, size, str(i % SERIES)) for i, (name, size) in enumerate(self.parts)]
+        parts = [(name, size, str(i % SERIES_COLOURS)) for i, (name, size) in enumerate(self.parts)]
         for name, size, role in parts:
             wide = long * size / self.total
             gap = 1 if wide > 4 else 0
             words = escape(clip(f"{name}: {number(size)}{unit}", 2000))
-            body += f"<rect {box(x, top, wide - gap, BAR)} {paint(fill=role)}><title>{words}</title></rect>"
+            body += f"<rect {box(x, top, wide - gap, _BAR)} {paint(fill=role)}><title>{words}</title></rect>"
             x += wide
         rest = ("left", max(0.0, self.total - taken), "grid")
         key, top = _key([*parts, rest], long, top + 34)
@@ -345,10 +345,10 @@ def _key(parts: Sequence[tuple[str, float, str]], long: float, top: float) -> tu
     """Samples and names in rows, and where the last row is."""
     out, x = "", float(EDGE)
     for name, size, role in parts:
-        label = f"{clip(name, LONGEST)} {number(size)}"
+        label = f"{clip(name, _LONGEST)} {number(size)}"
         if x > EDGE and x + AFTER + width(label) > EDGE + long:
             x, top = float(EDGE), top + 20
-        out += f'<path d="{rectangles([(x, top, SAMPLE, SAMPLE)])}" {paint(fill=role)}/>'
+        out += f'<path d="{rectangles([(x, top, _SAMPLE, _SAMPLE)])}" {paint(fill=role)}/>'
         out += text(x + AFTER, top + 10, f"{name} {number(size)}", most=min(long - AFTER, max(width(label), 40)))
         x += AFTER + width(label) + 16
     return out, top

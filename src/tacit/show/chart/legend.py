@@ -11,19 +11,19 @@ import numpy as np
 
 from tacit.show.chart.axes import Axis, Scale
 from tacit.show.chart.marks import Area, Bars, Heat, Mark, Points, Polyline, Rule, Ticks
-from tacit.show.chart.paint import SERIES, clip, number, p, paint, rectangles, text, width
+from tacit.show.chart.paint import SERIES_COLOURS, clip, number, p, paint, rectangles, text, width
 from tacit.show.chart.shapes import AREA, BAR, MOST_TITLED, hatch, shade, shape
 
-ROW = 20  # pixels of a row of the legend
-SAMPLE = 22  # pixels of a colour's sample, and the space after it
-BETWEEN = 16  # pixels between two names
-LONGEST = 240  # pixels of a name
-NEAREST = 15  # pixels between the names at the ends of two lines
+_ROW = 20  # pixels of a row of the legend
+_SAMPLE = 22  # pixels of a colour's sample, and the space after it
+_BETWEEN = 16  # pixels between two names
+_LONGEST = 240  # pixels of a name
+_NEAREST = 15  # pixels between the names at the ends of two lines
 MOST_ENDS = 6  # lines that are named at their ends
 RAMP, STEP = 12, 8  # shades in the legend of a table, and the pixels of each
 LISTED = 12  # bars that are read out one by one
-READ = 1440  # pixels of a name that is read out, 120 letters or so
-MOST_WORDS = 20_000  # pixels of all that is read out
+_READ = 1440  # pixels of a name that is read out, 120 letters or so
+MOST_READ_OUT = 20_000  # pixels of all that is read out
 
 Series = str | int  # the name of a series, or the place in the palette that it asks for
 
@@ -43,7 +43,7 @@ def colours(marks: Sequence[Mark]) -> dict[Series, str]:
         own = series(mark)
         if isinstance(mark, Rule | Heat) or own in found:
             continue
-        found[own] = str((own if isinstance(own, int) else given) % SERIES)
+        found[own] = str((own if isinstance(own, int) else given) % SERIES_COLOURS)
         given += isinstance(own, str)
     return found
 
@@ -70,33 +70,33 @@ def direct(marks: Sequence[Mark], x: Scale, y: Scale, wide: float, high: float) 
         return False
     lasts = sorted(y.place(float(np.asarray(mark.y)[-1])) for mark in lines)
     far = all(x.place(float(np.asarray(mark.x)[-1])) > 0.97 for mark in lines)
-    apart = min(np.diff(lasts), default=1.0) * 0.6 * high >= NEAREST
+    apart = min(np.diff(lasts), default=1.0) * 0.6 * high >= _NEAREST
     return bool(far and apart and lasts[0] >= 0 and lasts[-1] <= 1)
 
 
 def legend(marks: Sequence[Mark], roles: dict[Series, str], wide: float, left: float, top: float) -> tuple[str, float]:
     """Samples and names in rows, and the height they take."""
     out, x, y = "", left, top + 4
-    most = min(LONGEST, wide - SAMPLE)
+    most = min(_LONGEST, wide - _SAMPLE)
     for (name, role), own in named(marks, roles).items():
-        needed = SAMPLE + width(clip(name, most))
+        needed = _SAMPLE + width(clip(name, most))
         if x > left and x + needed > left + wide:
-            x, y = left, y + ROW
+            x, y = left, y + _ROW
         out += "".join(_sample(mark, role, x, y + 7) for mark in own)
-        out += text(x + SAMPLE, y + 11, name, most=most)
-        x += needed + BETWEEN
+        out += text(x + _SAMPLE, y + 11, name, most=most)
+        x += needed + _BETWEEN
     shaded = [mark for mark in marks if isinstance(mark, Heat) and np.size(mark.values)]
     if shaded:
-        y += ROW if out else 0
+        y += _ROW if out else 0
         out += _ramp(shaded[0], left, y)
-    return out, (y + ROW - top if out else 0.0)
+    return out, (y + _ROW - top if out else 0.0)
 
 
 def describe(x: Axis, y: Axis, marks: Sequence[Mark], note: str) -> str:
     """The chart for readers who hear it: what stands on the axes, then each mark with its size and extremes."""
     named = [(side, axis) for side, axis in (("Across", x), ("Up", y)) if axis.label]
     axes = [f"{side} axis: {_short(axis.label)}{', logarithmic' if axis.log else ''}." for side, axis in named]
-    return clip(" ".join([*axes, *(_words(mark, x, y) for mark in marks), note]), MOST_WORDS)
+    return clip(" ".join([*axes, *(_words(mark, x, y) for mark in marks), note]), MOST_READ_OUT)
 
 
 def _sample(mark: Mark, role: str, x: float, y: float) -> str:
@@ -113,18 +113,18 @@ def _ramp(mark: Heat, left: float, y: float) -> str:
     """The shades of a table, from its least number to its greatest."""
     low, high = float(np.min(mark.values)), float(np.max(mark.values))
     start = f"{mark.name}: {number(low)}" if mark.name else number(low)
-    x = left + width(clip(start, LONGEST)) + 8
+    x = left + width(clip(start, _LONGEST)) + 8
     boxes = ""
     for i, one in enumerate(shade(np.linspace(low, high, RAMP), low, high).tolist()):
         box = f'x="{p(x + STEP * i)}" y="{p(y + 2)}" width="{STEP}" height="10"'
         boxes += f'<rect {box} fill-opacity="{one:.2f}"/>'
     shades = f'<g {paint(fill="heat")} shape-rendering="crispEdges">{boxes}</g>'
     end = f"{number(high)}{'' if mark.error is None else f', each ± {number(mark.error)}'}"
-    found = text(left, y + 11, start, most=LONGEST) + shades + text(x + STEP * RAMP + 8, y + 11, end)
+    found = text(left, y + 11, start, most=_LONGEST) + shades + text(x + STEP * RAMP + 8, y + 11, end)
     if mark.unsure.any() and np.size(mark.values) <= MOST_TITLED:
-        x += STEP * RAMP + 8 + width(end) + BETWEEN
+        x += STEP * RAMP + 8 + width(end) + _BETWEEN
         found += f'<path d="{hatch(x, y + 2, 16, 10)}" {paint(stroke="6", width=1)}/>'
-        found += text(x + SAMPLE, y + 11, "may be none")
+        found += text(x + _SAMPLE, y + 11, "may be none")
     return found
 
 
@@ -178,4 +178,4 @@ def _heat_words(mark: Heat, x: Axis, y: Axis, title: str) -> str:
 
 
 def _short(name: str) -> str:
-    return clip(name, READ)
+    return clip(name, _READ)

@@ -131,7 +131,7 @@ def _em(letter: str) -> float:
 
 
 # Each role in light and in dark. The series are Okabe & Ito's colours (2008), darkened or lightened for contrast.
-ROLES = {
+COLOUR_ROLES = {
     "paper": ("#ffffff", "#0f141a"),
     "ink": ("#1f2328", "#e6edf3"),
     "soft": ("#57606a", "#9aa4af"),
@@ -145,9 +145,9 @@ ROLES = {
     "5": ("#4a9fd8", "#a5dcff"),
     "6": ("#6e7781", "#aab4bf"),
 }
-SERIES = 7
+SERIES_COLOURS = 7
 GREY = 6  # the place of what says nothing
-TEXT, SMALL = 12, 11  # sizes of letters
+_TEXT, SMALL = 12, 11  # sizes of letters
 FONT = "system-ui,-apple-system,Segoe UI,Roboto,Helvetica,Arial,sans-serif"
 
 
@@ -184,7 +184,7 @@ class Picture:
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="tacit-chart" width="{w}" height="{h}" '
             f'viewBox="0 0 {w} {h}" role="img" aria-labelledby="{own}-t {own}-d" font-family="{FONT}" '
-            f'font-size="{TEXT}" direction="ltr">\n<title id="{own}-t">{called}</title>\n'
+            f'font-size="{_TEXT}" direction="ltr">\n<title id="{own}-t">{called}</title>\n'
             f'<desc id="{own}-d">{escape(drawn.words)}</desc>\n{style}'
             f'<rect width="{w}" height="{h}" rx="6" {paint(fill="paper")}/>\n{drawn.body}\n</svg>\n'
         )
@@ -201,11 +201,11 @@ class Picture:
 
 def _css() -> str:
     def values(which: int) -> str:
-        return ".tacit-chart{" + "".join(f"--tc-{role}:{both[which]};" for role, both in ROLES.items()) + "}"
+        return ".tacit-chart{" + "".join(f"--tc-{role}:{both[which]};" for role, both in COLOUR_ROLES.items()) + "}"
 
     rules = "".join(
         f".tacit-chart .tc-f-{role}{{fill:var(--tc-{role})}}.tacit-chart .tc-s-{role}{{stroke:var(--tc-{role})}}"
-        for role in ROLES
+        for role in COLOUR_ROLES
     )
     return (
         f"{values(0)}\n@media (prefers-color-scheme: dark){{{values(1)}}}\n"
@@ -219,9 +219,9 @@ CSS = _css()
 def paint(*, fill: str = "", stroke: str = "", width: float = 1.0, dashed: bool = False, opacity: float = 1.0) -> str:
     """The attributes for an element filled or stroked with the colours of these roles."""
     classes = " ".join([f"tc-f-{fill}"] * bool(fill) + [f"tc-s-{stroke}"] * bool(stroke))
-    parts = [f'class="{classes}" fill="{ROLES[fill][0] if fill else "none"}"']
+    parts = [f'class="{classes}" fill="{COLOUR_ROLES[fill][0] if fill else "none"}"']
     if stroke:
-        parts.append(f'stroke="{ROLES[stroke][0]}" stroke-width="{p(width)}"')
+        parts.append(f'stroke="{COLOUR_ROLES[stroke][0]}" stroke-width="{p(width)}"')
     if dashed:
         parts.append('stroke-dasharray="5 4"')
     if opacity < 1:
@@ -241,7 +241,7 @@ def text(
     words: str,
     *,
     role: str = "soft",
-    size: float = TEXT,
+    size: float = _TEXT,
     anchor: str = "start",
     most: float | None = None,
     bold: bool = False,
@@ -252,7 +252,7 @@ def text(
     shown = full if most is None else clip(full, most, size)
     more = f"<title>{escape(full)}</title>" if shown != full else ""
     extra = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    extra += "" if size == TEXT else f' font-size="{p(size)}"'
+    extra += "" if size == _TEXT else f' font-size="{p(size)}"'
     extra += ' font-weight="600"' if bold else ""
     extra += f' transform="rotate({p(turn)} {p(x)} {p(y)})"' if turn else ""
     return f'<text x="{p(x)}" y="{p(y)}"{extra} {paint(fill=role)}>{escape(shown)}{more}</text>'

@@ -16,7 +16,7 @@ from tacit.show.chart.paint import GREY, SMALL, box, clip, escape, number, p, pa
 # More are thinned: a picture has no room for them, and a file should stay small.
 MOST_ON_LINE = 500  # points of a line, and bars
 MOST_STROKES = 1000  # of a lane; more of them stand on whole pixels
-MOST_BLOCKS = 5000
+MOST_TILES = 5000
 MOST_TITLED = 500  # cells that say their number when pointed at
 POINT, FOOT = 4.0, 3.0  # pixels: half of a point, and half of the foot of its whisker
 SHADES = 40  # that cells without a number have
@@ -257,7 +257,7 @@ def _blocks(values: Numbers, most_rows: float, most_columns: float) -> tuple[Num
     """Neighbouring cells averaged until they can be seen and are not too many, with the edges of rows and columns."""
     rows, columns = values.shape
     down, across = max(1, math.ceil(rows / most_rows)), max(1, math.ceil(columns / most_columns))
-    while -(-rows // down) * -(-columns // across) > MOST_BLOCKS:
+    while -(-rows // down) * -(-columns // across) > MOST_TILES:
         if rows / down >= columns / across:
             down += 1
         else:
