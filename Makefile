@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PACKAGE_PIP := .venv/package/bin/python -m pip install --quiet --disable-pip-version-check
 INSTALL_SELF := $(PIP) --no-deps --no-build-isolation --editable .
 
-.PHONY: help setup dev demo page test lint docs package audit crash engines browser fuzz bench peers trust lock clean
+.PHONY: help setup dev demo page test lint docs package audit soak crash engines again browser fuzz bench peers trust lock clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -78,12 +78,16 @@ docs: .venv/.docs  ## The documentation as a site with search, in build/site
 trust: dev  ## What privacy rests on, in files and lines
 	$(BIN)/python -m benchmarks.trust
 
-# What an earlier audit found is no part of this one's report; an hour of soak is.
+# What an earlier audit found is no part of this one's report; an hour of soak is. The page that says what came of it is
+# part of the documentation, so a change of it is committed with what was audited.
 SIZE ?= 1
+audit: COMMIT := $(shell git describe --always --dirty --exclude '*' 2>/dev/null || echo unknown)
+audit: PAGE := docs/log/audit.html
 audit: dev  ## Slow statistics, attacks and planted bugs, and their report; SIZE=0.1 makes a tenth of each attack
 	mkdir -p build/audit && find build/audit -mindepth 1 -maxdepth 1 ! -name 'soak*' -exec rm -r {} +
-	$(BIN)/python -m pytest -n 2 -m audit --size $(SIZE); \
-	failed=$$?; PYTHONPATH=.:tests $(BIN)/python tests/audit_report.py; exit $$failed
+	$(BIN)/python -m pytest -n 2 -m audit --size $(SIZE) --junitxml build/audit/tests.xml; failed=$$?; \
+	PYTHONPATH=.:tests $(BIN)/python tests/audit_report.py --commit $(COMMIT) --size $(SIZE) \
+		--tests build/audit/tests.xml --publish $(PAGE); exit $$failed
 
 MINUTES ?= 60
 soak: dev  ## A server for an hour at mixed load, and a picture of what it holds; MINUTES=10 makes ten minutes
@@ -95,6 +99,11 @@ crash: dev  ## kill -9 and simulated power cuts against the ledger
 
 engines: dev .venv/.engines  ## The same cells from DuckDB, PostgreSQL and Spark (needs a PostgreSQL server and Java 17)
 	TACIT_REQUIRE_ENGINES=1 $(BIN)/python -m pytest -m "spark or postgres" tests/engines
+
+SUITE ?= test
+TIMES ?= 10
+again: dev  ## A suite ten times in a row, each in a fresh clone of HEAD; SUITE=audit|crash|engines TIMES=3
+	$(BIN)/python -m benchmarks.again --suite $(SUITE) --times $(TIMES) $(if $(filter audit,$(SUITE)),--size $(SIZE))
 
 .venv/.engines: requirements/engines.lock .venv/.dev
 	$(PIP) --require-hashes -r requirements/engines.lock

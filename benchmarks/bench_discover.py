@@ -37,7 +37,7 @@ from tacit.model.workload import leaves, unit
 from tacit.owner.discovery import ASIDE
 from tacit.release.ranges.choice import choose, signal
 from tacit.release.ranges.distribution import Distribution
-from tacit.release.sought_columns import TRIMMED, Sought
+from tacit.release.sought_columns import _TRIMMED, Sought
 from tacit.trusted.noise import add_noise
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import noise_of, truth
@@ -211,7 +211,15 @@ def one_release(grid: Grid, given: Part, _: np.random.Generator) -> Cut:
     strategy = choose(name, leaves(grid.domain[name]), "gdp", about="thresholds", signal=strength).strategy
     noise = noise_of(strategy, grid.domain, given.gdp, 1)
     values = add_noise(truth(strategy, records), noise)
-    measured = Measured("", strategy, values, unit(strategy), noise, given.gdp, Receipt(0, ""))
+    measured = Measured(
+        key="",
+        question=strategy,
+        values=values,
+        unit=unit(strategy),
+        noise=noise,
+        cost=given.gdp,
+        receipt=Receipt(0, ""),
+    )
     told = Distribution(measured, grid.domain, rows)
     ends = grid.sought.ends(told)
     low, high = told.quantile(ends).bin, told.quantile(1 - ends).bin
@@ -225,7 +233,7 @@ def one_release(grid: Grid, given: Part, _: np.random.Generator) -> Cut:
 
 
 def exact(grid: Grid, *_: object) -> Cut:
-    edges = [_nearest(grid.prefixes, q) for q in (TRIMMED, *DECILES, 1 - TRIMMED)]
+    edges = [_nearest(grid.prefixes, q) for q in (_TRIMMED, *DECILES, 1 - _TRIMMED)]
     return Cut(edges[1:-1], edges[0], edges[-1])
 
 
@@ -235,7 +243,7 @@ def exponential(grid: Grid, given: Part, rng: np.random.Generator) -> Cut:
     rows, prefixes = grid.prefixes[-1], grid.prefixes
     edges = [
         int(np.argmax(-np.abs(prefixes - q * rows) / scale + rng.gumbel(size=prefixes.size)))
-        for q in (TRIMMED, *DECILES, 1 - TRIMMED)
+        for q in (_TRIMMED, *DECILES, 1 - _TRIMMED)
     ]
     return Cut(edges[1:-1], edges[0], edges[-1])
 
@@ -245,7 +253,7 @@ def binary_search(grid: Grid, given: Part, rng: np.random.Generator) -> Cut:
     steps = math.ceil(math.log2(grid.counts.size))
     deviation = math.sqrt(11 * steps / (2 * given.rho))
     rows, prefixes, edges = grid.prefixes[-1], grid.prefixes, list[int]()
-    for q in (TRIMMED, *DECILES, 1 - TRIMMED):
+    for q in (_TRIMMED, *DECILES, 1 - _TRIMMED):
         low, high = 0, grid.counts.size
         while high - low > 1:
             middle = (low + high) // 2

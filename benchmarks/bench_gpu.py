@@ -78,7 +78,17 @@ def mixtures(sizes: list[int]) -> None:
                 cells = cells if table.names == (f"a{i}", f"a{j}") else cells.T
                 counts = np.rint(cells).astype(np.int64).ravel()
                 noise, free = Noise("gaussian", 30.0), Loss("rho", 0)
-                measured.append(Measured(f"{i} {j}", table, counts, 1, noise, free, Receipt(0, "")))
+                measured.append(
+                    Measured(
+                        key=f"{i} {j}",
+                        question=table,
+                        values=counts,
+                        unit=1,
+                        noise=noise,
+                        cost=free,
+                        receipt=Receipt(0, ""),
+                    )
+                )
         devices = MEMORY, torch_device()
         problem, card = (Problem(domain, measured, 50_000, None, device) for device in devices)
         components = fit_mixture.COMPONENTS

@@ -33,9 +33,8 @@ from tacit.model.workload import Convolution, Tree, kernel, to_dict
 from tacit.release.ranges.choice import choose, regular, trees
 from tacit.release.ranges.decoder import Decoder
 from tacit.release.ranges.distribution import Distribution
-from tacit.release.ranges.tree import honaker, textbook
 from tacit.store.anchor import Anchor
-from tacit.theory.smith_ullman import best_branching
+from tacit.theory.smith_ullman import best_branching, honaker, textbook
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger

@@ -31,7 +31,7 @@ import tacit
 from benchmarks.serving.postgresql import PostgreSQL
 from tacit.load import open_source
 from tacit.load.copies import Copy
-from tacit.load.engines import MEMORY
+from tacit.load.engines import ENGINE_MEMORY
 from tacit.model.counting import Group
 from tacit.model.domain import Domain
 from tacit.model.workload import marginal
@@ -168,7 +168,7 @@ def own(folder: str, rows: int, sets: Sequence[Sequence[str]]) -> dict[str, Any]
 
 
 def _limited(folder: str) -> duckdb.DuckDBPyConnection:
-    settings: dict[str, Any] = {"memory_limit": MEMORY, "threads": THREADS, "temp_directory": f"{folder}/spill"}
+    settings: dict[str, Any] = {"memory_limit": ENGINE_MEMORY, "threads": THREADS, "temp_directory": f"{folder}/spill"}
     return duckdb.connect(config=settings | {"preserve_insertion_order": False})
 
 

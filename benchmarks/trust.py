@@ -3,8 +3,10 @@
 python -m benchmarks.trust
 
 `trusted/` looks at the truth, draws and admits charges. `exact/` draws noise by law, says what noise costs, and works
-out numbers that are exact, or rounded the safe way; `store/` keeps what was written. The files of `model/` that these
-three import are listed in a contract of the import linter, in pyproject.toml.
+out numbers that are exact, or rounded the safe way; `store/` keeps what was written. Listed in contracts of the import
+linter, in pyproject.toml, are the files of `model/` that these three import; the files that decide what a ledger is
+made with, and that several ledgers together keep one promise; and those that are believed where an engine holds the
+rows, or where tables are joined.
 """
 
 from __future__ import annotations
@@ -16,14 +18,25 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "tacit"
 PACKAGES = ("trusted", "exact", "store")
-CONTRACT = "Trusted words rest on no other words"  # of the import linter, whose list is the one list
+# What the first lines of the other files begin with, and the contract of the import linter whose list is the one list.
+CONTRACTS = {
+    "Trusted words": "Trusted words rest on no other words",
+    "Trusted with budgets": "What is trusted with budgets knows nobody who asks",
+    "Trusted with counts": "What is trusted with counts knows nobody who asks",
+}
+
+
+def listed(trusted: str) -> list[Path]:
+    """The files of one of these lists."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = {contract["name"]: contract for contract in settings["tool"]["importlinter"]["contracts"]}
+    modules = contracts[CONTRACTS[trusted]]["source_modules"]
+    return sorted(SOURCE.parent / f"{module.replace('.', '/')}.py" for module in modules)
 
 
 def trusted_words() -> list[str]:
     """The files of `model/` on which privacy rests, as the one list has them."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    contracts = {contract["name"]: contract for contract in settings["tool"]["importlinter"]["contracts"]}
-    return sorted(module.removeprefix("tacit.model.") for module in contracts[CONTRACT]["source_modules"])
+    return [path.stem for path in listed("Trusted words")]
 
 
 def imported_words() -> list[str]:
@@ -54,9 +67,11 @@ def _imports(path: Path) -> list[Path]:
 
 
 def counted() -> dict[str, tuple[int, int]]:
-    """Files and lines of each package, and of the words."""
+    """Files and lines of each package, and of each list."""
     files = {package: sorted((SOURCE / package).glob("*.py")) for package in PACKAGES}
-    files["trusted words in model"] = [SOURCE / "model" / f"{name}.py" for name in trusted_words()]
+    files["trusted words in model"] = listed("Trusted words")
+    files["trusted with budgets"] = listed("Trusted with budgets")
+    files["trusted with counts"] = listed("Trusted with counts")
     found = {}
     for name, paths in files.items():
         texts = [path.read_text(encoding="utf-8").splitlines() for path in paths]

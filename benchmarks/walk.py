@@ -31,7 +31,11 @@ import pandas as pd
 import tacit
 
 ROOT = Path(tacit.__file__).parent
-LAYERS = ("serve", "opening", "session", "release", "trusted", "exact", "model", "store")  # from the top
+LAYERS = (  # from the top
+    "cli", "serve", "demo", "config", "blocks", "owner", "client", "public", "session", "replies", "extension",
+    "release", "trusted", "load", "exact", "model", "store", "errors",
+)  # fmt: skip
+SESSION = "questions", "standing"  # a session's own methods, in files of their own
 WORK = 12
 EASY = "SELECT COUNT(*) FROM data WHERE job = 'a' AND age BETWEEN 20 AND 39"
 CONFIG = """[data]
@@ -82,7 +86,7 @@ class Call:
     @property
     def room(self) -> str:
         room = self.file.split("/")[0].removesuffix(".py")
-        return "session" if room in ("questions", "standing") else room  # a session's own methods, in three files
+        return "session" if room in SESSION else room
 
     @property
     def layer(self) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 # Seconds of a processor that the whole of each attack takes, about.
 COSTS = {"adversaries": 2_600, "reconstruction": 900, "crashes": 900, "requests": 1_800}
-FOLDER = Path(__file__).parents[1] / "build" / "audit"
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "build" / "audit"
 
 
 def record(section: str, name: str, **found: Any) -> None:
@@ -23,6 +25,13 @@ def record(section: str, name: str, **found: Any) -> None:
 def recorded(section: str, folder: Path | None = None) -> list[dict[str, Any]]:
     """The rows of a section, by name."""
     return [json.loads(file.read_text()) for file in sorted(((folder or FOLDER) / section).glob("*.json"))]
+
+
+def commit() -> str:
+    """The commit of this checkout, with `-dirty` behind it if files were changed since."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
 
 
 def budget(size: float) -> str:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from multiprocessing.pool import Pool
 from types import FrameType
+from typing import Any
 
-from tacit.load import Numbers, Progress, Source, open_source
+import pytest
+
+from tacit.load import NumberColumns, Progress, Source, open_source
 
 # Seconds until something that hangs fails its test. What is waited for takes seconds on a quiet machine, so a test that
 # passes there passes on one that is a hundred times slower: no test decides by the clock.
-PATIENCE = 600.0
+PATIENCE = 600
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -27,12 +32,27 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.002)
 
 
+def pause(rng: random.Random, least: float, most: float) -> None:
+    """Let a random moment go by before a process is killed. Whatever it was doing then is judged alike."""
+    time.sleep(rng.uniform(least, most))
+
+
+class Stopwatch:
+    """How long something takes, in words for a report: nothing is decided by what cannot be compared."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __str__(self) -> str:
+        return f"{time.perf_counter() - self._start:.1f} s"
+
+
 def once(data: object) -> Source:
     """A table for files of tests that open hundreds of sessions about it: its engine runs every statement once."""
     source = open_source(data)
     run = cache(source.engine.run)
 
-    def kept(statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
+    def kept(statements: Sequence[str], progress: Progress | None) -> list[NumberColumns]:
         return [[column.copy() for column in columns] for columns in run(tuple(statements), None)]
 
     source.engine.run = kept  # type: ignore[method-assign]
@@ -47,6 +67,20 @@ def processes(number: int) -> Pool:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["pytest", "hypothesis", "ledger_tools", "curators"])
     return context.Pool(number)
+
+
+@contextmanager
+def counted(of: Any, name: str) -> Iterator[list[int]]:
+    """How often a function of a class or a module is called meanwhile."""
+    made, was = [0], getattr(of, name)
+
+    def counting(*given: Any, **named: Any) -> Any:
+        made[0] += 1
+        return was(*given, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(of, name, counting)
+        yield made
 
 
 def calls(work: Callable[..., object], *given: object) -> int:
@@ -70,3 +104,10 @@ def calls(work: Callable[..., object], *given: object) -> int:
         sys.setprofile(before)
         threading.setprofile(before)  # type: ignore[arg-type]
     return next(made)
+
+
+def events(session: Any) -> list[Any]:
+    """Everything that was bought or told, in the order of the ledger."""
+    from tacit.show.events import latest
+
+    return latest(session, 10_000, free=True)[::-1]

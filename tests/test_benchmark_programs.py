@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -296,17 +297,35 @@ def test_mst_and_aim_fit_what_they_measure(table: Table, method: str) -> None:
 
 def test_the_writers_queue_waits_and_refuses_as_arithmetic_says() -> None:
     service = writer_queue.Service(0.004, 0.0002)
-    alone = writer_queue.simulated(0.01, service, 0.0, 1e6)
+    alone = writer_queue.simulated(0.01, service, writer_queue.Scan(0.0), 1e6)
     assert alone.median == pytest.approx(service.time(1))
     assert alone.refused == 0
     assert alone.busy == pytest.approx(0.01 * service.time(1), rel=0.1)
     scan = 5.0  # whoever comes while a scan runs has the next one: between one and two of them, at a high rate
-    shared = writer_queue.simulated(20.0, service, scan, 3600)
+    shared = writer_queue.simulated(20.0, service, writer_queue.Scan(scan), 3600)
     assert scan < shared.median < 2.1 * scan
     assert shared.refused == 0
-    full = writer_queue.simulated(200.0, service, scan, 3600)
+    full = writer_queue.simulated(200.0, service, writer_queue.Scan(scan), 3600)
     most = writer_queue.MAX_WAITING / (scan + service.time(writer_queue.MAX_WAITING))  # answered in a second, at most
     assert full.refused == pytest.approx(1 - most / 200, abs=0.01)
+    # Where all are about other tables, nothing is shared: as many are answered as tables are counted.
+    apart = writer_queue.simulated(1.0, service, writer_queue.Scan(scan, 10**9, scan), 36_000)
+    assert apart.refused == pytest.approx(1 - 1 / scan, abs=0.02)
+    # And where they are about a few, a batch waits for those few at most.
+    few = writer_queue.simulated(1.0, service, writer_queue.Scan(scan, 10, scan), 3600)
+    assert few.refused == 0
+    assert few.worst < 2.1 * 10 * scan
+
+
+def test_what_a_row_takes_is_said_of_each_statement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engine, size = writer_queue.scanned(tmp_path, 1_000)
+    assert 5 < size < 100
+    assert min(engine.pairs, engine.triples, engine.table, engine.count) > 0
+    postgres, _ = writer_queue.ELSEWHERE
+    assert postgres.table == pytest.approx(198.7e-9, rel=0.01)  # 14.1 µs for 71 of them
+    writer_queue.print_engines([postgres])
+    *_, seconds = capsys.readouterr().out.splitlines()
+    assert seconds.split()[-4:] == ["8,197.1", "2,484.0", "124.2", "-"]  # 66 and 20 times as much
 
 
 def test_tails_stand_beside_a_plain_fit(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from tacit.model.aggregate import Sum
 from tacit.model.answer import Answer, Answered
 from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.factor import GRID
-from tacit.model.facts import ANSWER, FREE, LIKE, NOISE, Bar
+from tacit.model.facts import ANSWER, FREE, NOISE, About, Bar
 from tacit.model.query import Query
 from tacit.release.base import CertifiedFigure
 from tacit.release.classes import boxes as all_boxes
@@ -33,7 +33,6 @@ from tacit.trusted.records import Records
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.9  # at which failures can be seen
 TROUBLE = 20  # questions of the analyst who knows the data
-AT_ONCE = "questions of this kind at once"
 
 
 class Promise(NamedTuple):
@@ -249,7 +248,7 @@ def counting(session: Session, table: Table, seed: int, seen: Seen) -> None:
     _judge(session, boxes(table.domain, 12, seed), table.records, seen, (EASY, SHOWN, ALL_EASY, HARD))
 
 
-def trouble(session: Session, table: Table, seed: int, seen: Seen, *, about: str = FREE, most: int = TROUBLE) -> None:
+def trouble(session: Session, table: Table, seed: int, seen: Seen, *, about: About = FREE, most: int = TROUBLE) -> None:
     """Knows the data. Asks for the guess that is wrong by the least above a bar; where all are within, for the worst.
 
     An easy answer's bar follows from the gate alone, and most guesses are far better: this finds those that are not.
@@ -328,14 +327,14 @@ def certified(session: Session, table: Table, seed: int, seen: Seen) -> None:
     where = drawn(domain, some(domain.names, len(domain), rng), rng)
     answer, truth = session.ask_many([table.where(where)])[0], table.count(where)
     seen.one(SHOWN, answer, truth)
-    seen.kind(LIKELY, answer, truth, lambda bar: bar.about.endswith(LIKE))
+    seen.kind(LIKELY, answer, truth, lambda bar: bar.about.kind in ("share", "like"))
     seen.kind(READ, answer, truth, lambda bar: bar.about == NOISE)
     among = drawn(domain, some(["b", "c"], 2, rng), rng)
     total = session.sum("a", table.where(among))
     seen.one(LISTED_SUM, total, table.sum("a", among))
     query = Sum(domain, "a", table.where(among)).formula.parts[0].query(domain)
     weighed = session.ask_many([query])[0]
-    seen.kind(LIKELY_SUM, weighed, table.sum("a", among) / 15, lambda bar: bar.about.endswith(LIKE))
+    seen.kind(LIKELY_SUM, weighed, table.sum("a", among) / 15, lambda bar: bar.about.kind in ("share", "like"))
     assert base.largest is not None
     listed, _ = all_boxes(domain, base.hypothesis, session.rows, base.largest.certificate.attributes)
     seen[EVERY] = [_largest(listed, base.largest, table.records)]
@@ -371,7 +370,7 @@ def _two_ranges(session: Session, table: Table, rng: np.random.Generator) -> Ite
         a, b, c, d = np.sort(rng.choice(17, 4, replace=False)).tolist()
         asked.append({"a": [*range(a, b), *range(c, d)], **drawn(table.domain, some("bc", 2, rng), rng)})
     for where, answer in zip(asked, session.ask_many([table.where(where) for where in asked]), strict=True):
-        width = next((bar.width for bar in answer.bars if bar.about.endswith(AT_ONCE)), None)
+        width = next((bar.width for bar in answer.bars if bar.about.kind == "all"), None)
         if width is not None:
             yield over(abs(answer.value - table.count(where)), width)
 

@@ -30,7 +30,8 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.request import Distance
 from tacit.model.workload import Marginal, Question, Tree
-from tacit.owner.opening import choose, doors
+from tacit.owner.binding import choose
+from tacit.owner.opening import doors
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.mechanisms import Choice
 from tacit.session import Session

@@ -1,4 +1,4 @@
-"""How much privacy loss a number of transcripts proves: a lower bound on epsilon that is too high once in 10^10 times.
+"""How much privacy loss transcripts prove: a lower bound on epsilon that is too high once in 2 * 10^10 times.
 
 An event is chosen on the first transcripts of both tables, and counted on all others. Its chances on the two tables are
 bounded by Clopper & Pearson 1934; so if the mechanism is (epsilon, delta)-DP, epsilon is at least
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-WRONG = 1e-10  # the chance that a bound is above the truth: ten of them stay below 1e-9
+WRONG = 5e-11  # the chance that a bound is above the truth, of which all adversaries together stay below 1e-9
 CHOOSING = 1e-3  # the same while an event is chosen: it need not be right, and must not fall for rare ones
 LEARNED = 1 / 5  # of the transcripts: those that the event is chosen on
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.trust import PACKAGES, ROOT, SOURCE, counted, imported, imported_words, trusted_words
+import pytest
+from benchmarks.trust import CONTRACTS, PACKAGES, ROOT, SOURCE, counted, imported, imported_words, listed, trusted_words
 
 
 def test_the_list_has_what_trusted_code_loads_and_nothing_else() -> None:
@@ -14,10 +15,18 @@ def test_trusted_code_loads_nothing_else_of_ours() -> None:
     assert others == {SOURCE / "errors.py"}
 
 
-def test_each_of_these_files_says_so_in_its_first_line() -> None:
-    for path in (SOURCE / "model").glob("*.py"):
-        first = path.read_text(encoding="utf-8").partition("\n")[0]
-        assert first.startswith('"""Trusted words: ') == (path.stem in trusted_words()), path.name
+@pytest.mark.parametrize("trusted", CONTRACTS)
+def test_each_of_these_files_says_so_in_its_first_line(trusted: str) -> None:
+    says_so = {path for path in SOURCE.rglob("*.py") if path.read_text(encoding="utf-8").startswith(f'"""{trusted}: ')}
+    assert says_so == set(listed(trusted))
+
+
+def test_who_makes_a_ledger_or_promises_anything_of_several_is_listed() -> None:
+    """Whoever says what a ledger may spend: it makes or raises one, or states a guarantee."""
+    decides = ("Guarantee:", "Ledger.open(", "Manifest.open(", "transaction.append(", "raise_budget(")
+    files = [*SOURCE.glob("*.py"), *(path for room in ("owner", "blocks") for path in (SOURCE / room).glob("*.py"))]
+    found = {path for path in files if any(word in path.read_text(encoding="utf-8") for word in decides)}
+    assert found <= set(listed("Trusted with budgets"))
 
 
 def test_the_privacy_page_has_the_numbers_that_the_command_prints() -> None:

@@ -8,12 +8,11 @@ import random
 import re
 import select
 import signal
-import time
 from pathlib import Path
 
 from crash_workload import PLENTY, Report, Shown, broken, make, raises, reopen, seen, step
 
-from support import PATIENCE
+from support import PATIENCE, pause
 from tacit.errors import BudgetExhausted
 from tacit.model.budget import Loss
 from tacit.trusted.ledger import Ledger
@@ -33,7 +32,6 @@ def ask_until_killed(folder: Path, pipe: int, seed: int, kind: type[Ledger], tot
                 say("refused", "", 0, 0)
     except BaseException as error:  # in a fork of the test runner: report, and leave by the shortest way
         say("error", repr(error), 0, 0)
-        time.sleep(60)
     finally:
         os._exit(1)
 
@@ -79,7 +77,7 @@ def kill_processes(
         for child, reader in children:
             if rng.random() < 0.5:
                 select.select([reader], [], [], PATIENCE)  # until the first answer
-            time.sleep(rng.uniform(0.002, 0.03))
+            pause(rng, 0.002, 0.03)
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             report.crashes += 1

@@ -7,7 +7,6 @@ import random
 import select
 import shutil
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from power_cut import Disk, Event, recording, write_files
 
 import tacit
 from audit_record import record
-from support import PATIENCE, once
+from support import PATIENCE, Stopwatch, once, pause
 from tacit.errors import BudgetExhausted, InvalidBudget, LedgerError
 from tacit.model.budget import ATOMS
 from tacit.store import file as durable
@@ -113,7 +112,7 @@ def kill_those_that_go_on(folder: Path, kills: int, seed: int) -> int:
         for child, reader in children:
             if rng.random() < 0.5:
                 select.select([reader], [], [], PATIENCE)  # until its answer, or its end
-            time.sleep(rng.uniform(0.0, 0.05))
+            pause(rng, 0.0, 0.05)
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             with open(reader) as pipe:
@@ -157,7 +156,7 @@ def test_kill_9_of_two_that_go_on_at_once(disk: Path, kills: int) -> None:
 def test_going_on_in_the_audit(
     disk: Path, size: float, name: str, crash: Callable[[Path, int, int], int], times: int
 ) -> None:
-    start, times = time.perf_counter(), max(2, round(size * times))
+    watch, times = Stopwatch(), max(2, round(size * times))
     shown = crash(disk, times, 4)  # which refuses whatever breaks a promise
-    record("crashes", name, times=times, shown=shown, broken=0, seconds=time.perf_counter() - start)
+    record("crashes", name, times=times, shown=shown, broken=0, taken=str(watch))
     assert shown > 0 or times < 100

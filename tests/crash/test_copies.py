@@ -9,7 +9,6 @@ import select
 import shutil
 import signal
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 from unittest import mock
@@ -21,7 +20,7 @@ from power_cut import Disk, Event, recording, write_files
 
 import tacit
 from audit_record import record
-from support import PATIENCE, once
+from support import PATIENCE, Stopwatch, once, pause
 from tacit.errors import LedgerError, TacitError
 from tacit.store import rows
 from tacit.store.anchor import _mark
@@ -83,7 +82,7 @@ def epsilon_of_copies(folder: Path, copies: int, killed: random.Random | None = 
         if killed is not None:
             if killed.random() < 0.5:
                 select.select([ready], [], [], PATIENCE)  # until its answer, or its end
-            time.sleep(killed.uniform(0.0, 0.02))
+            pause(killed, 0.0, 0.02)
             os.kill(child, signal.SIGKILL)
         with open(ready, "rb") as pipe:
             answered += pipe.read().count(b"a")
@@ -105,13 +104,13 @@ def test_copies_in_real_processes_stay_within_one_budget(disk: Path, copies: int
 @pytest.mark.parametrize("tries", [2, pytest.param(250, marks=pytest.mark.audit)])
 def test_copies_that_are_killed_stay_within_one_budget(disk: Path, tries: int, size: float) -> None:
     """Of several at once, at random moments."""
-    start, rng, found = time.perf_counter(), random.Random(1), list[float]()
+    watch, rng, found = Stopwatch(), random.Random(1), list[float]()
     while len(found) < max(2, round(size * tries)) or (max(found) == 0 and len(found) < 20 * tries):
         found.append(epsilon_of_copies(fresh(disk, len(found)), 4, rng))
     above = sum(epsilon > 1 for epsilon in found)
     if tries > 2:
         record("crashes", "kill -9 of four copies at once", times=4 * len(found), shown=round(QUESTIONS * sum(found)),
-               broken=above, seconds=time.perf_counter() - start)  # fmt: skip
+               broken=above, taken=str(watch))  # fmt: skip
     assert above == 0
     assert max(found) > 0  # some are killed after their answer
 
@@ -186,10 +185,9 @@ def test_power_cuts_of_copies(disk: Path, cuts: int) -> None:
 
 @pytest.mark.audit
 def test_a_thousand_power_cuts_of_copies(disk: Path, size: float) -> None:
-    start, cuts = time.perf_counter(), max(20, round(size * 1_000))
+    watch, cuts = Stopwatch(), max(20, round(size * 1_000))
     shown, violations = cut_power(disk, cuts, seed=4)
-    taken = time.perf_counter() - start
-    record("crashes", "power cuts of copies", times=cuts, shown=shown, broken=len(violations), seconds=taken)
+    record("crashes", "power cuts of copies", times=cuts, shown=shown, broken=len(violations), taken=str(watch))
     assert violations == []
     assert shown
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import time
 from pathlib import Path
 
 import apsw
@@ -15,13 +14,14 @@ from planted import planted
 from power_cut import cut_power
 
 from audit_record import record
+from support import Stopwatch
 from tacit.model.budget import Loss
 
 KILLS_IN_AUDIT, CUTS_IN_AUDIT = 1_000, 10_000
 
 
-def tell(report: Report, what: str, start: float, sqlite: str) -> None:
-    taken = f"{time.perf_counter() - start:.1f} s, SQLite {sqlite}"
+def tell(report: Report, what: str, watch: Stopwatch, sqlite: str) -> None:
+    taken = f"{watch}, SQLite {sqlite}"
     print(
         f"\n{report.crashes} {what}, {report.shown} answers shown, {report.raised} of them raise the budget, {taken}: ",
         end="",
@@ -31,38 +31,38 @@ def tell(report: Report, what: str, start: float, sqlite: str) -> None:
 
 @pytest.mark.parametrize("kills", [10, pytest.param(240, marks=pytest.mark.crash)])
 def test_kill_9(disk: Path, kills: int) -> None:
-    start = time.perf_counter()
+    watch = Stopwatch()
     report = kill_processes(disk, kills=kills, seed=1, shown_least=kills)
-    tell(report, "kills", start, sqlite3.sqlite_version)
+    tell(report, "kills", watch, sqlite3.sqlite_version)
     assert report.violations == []
     assert report.shown >= kills  # the test did something
 
 
 @pytest.mark.parametrize("kills", [10, pytest.param(60, marks=pytest.mark.crash)])
 def test_kill_9_at_the_end_of_the_budget(disk: Path, kills: int) -> None:
-    start = time.perf_counter()
+    watch = Stopwatch()
     report = kill_processes(disk, kills=kills, seed=3, total=Loss("epsilon", 12 * kills), refused_least=kills)
-    tell(report, f"kills with {report.refused} questions refused", start, sqlite3.sqlite_version)
+    tell(report, f"kills with {report.refused} questions refused", watch, sqlite3.sqlite_version)
     assert report.violations == []
     assert report.refused >= kills
 
 
 @pytest.mark.parametrize("cuts", [100, pytest.param(2500, marks=pytest.mark.crash)])
 def test_power_cuts(disk: Path, cuts: int) -> None:
-    start = time.perf_counter()
+    watch = Stopwatch()
     report = cut_power(disk, cuts=cuts, seed=1)
-    tell(report, "power cuts", start, f"{apsw.sqlite_lib_version()} for the log, {sqlite3.sqlite_version} after it")
+    tell(report, "power cuts", watch, f"{apsw.sqlite_lib_version()} for the log, {sqlite3.sqlite_version} after it")
     assert report.violations == []
     assert report.shown > cuts
 
 
 @pytest.mark.audit
 def test_a_thousand_kills(disk: Path, size: float) -> None:
-    start, kills = time.perf_counter(), round(size * KILLS_IN_AUDIT)
+    watch, kills = Stopwatch(), round(size * KILLS_IN_AUDIT)
     report = kill_processes(disk, kills=kills, seed=4, shown_least=kills)
-    tell(report, "kills", start, sqlite3.sqlite_version)
+    tell(report, "kills", watch, sqlite3.sqlite_version)
     record("crashes", "kill -9", times=report.crashes, shown=report.shown, raised=report.raised,
-           broken=len(report.violations), seconds=time.perf_counter() - start)  # fmt: skip
+           broken=len(report.violations), taken=str(watch))  # fmt: skip
     assert report.violations == []
     assert report.shown >= kills
     assert report.raised > 0 or size < 0.1  # one step in twenty raises the budget
@@ -70,11 +70,11 @@ def test_a_thousand_kills(disk: Path, size: float) -> None:
 
 @pytest.mark.audit
 def test_ten_thousand_power_cuts(disk: Path, size: float) -> None:
-    start = time.perf_counter()
+    watch = Stopwatch()
     report = cut_power(disk, cuts=round(size * CUTS_IN_AUDIT), seed=4)
-    tell(report, "power cuts", start, f"{apsw.sqlite_lib_version()} for the log, {sqlite3.sqlite_version} after it")
+    tell(report, "power cuts", watch, f"{apsw.sqlite_lib_version()} for the log, {sqlite3.sqlite_version} after it")
     record("crashes", "power cuts", times=report.crashes, shown=report.shown, raised=report.raised,
-           broken=len(report.violations), seconds=time.perf_counter() - start)  # fmt: skip
+           broken=len(report.violations), taken=str(watch))  # fmt: skip
     assert report.violations == []
     assert report.shown > report.crashes
     assert report.raised > 0

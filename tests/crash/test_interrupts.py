@@ -70,6 +70,7 @@ def interrupted(moment: int, work: Callable[[], object]) -> tuple[str, BaseExcep
     """Where the interrupt came, and the exception: a prompt keeps it, with every frame that it passed through."""
     interrupt, kept = Interrupt(moment), None
     tracer = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks for it in this moment, and not in the frames to come
     sys.settrace(interrupt.enter)
     try:
         work()

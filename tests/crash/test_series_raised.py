@@ -8,7 +8,6 @@ import random
 import select
 import shutil
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from power_cut import Disk, Event, recording, write_files
 from test_append import append, opened
 
 import tacit
-from support import PATIENCE
+from support import PATIENCE, pause
 from tacit.blocks import budgets as block_budgets
 from tacit.blocks.series import Series
 from tacit.exact.price import total
@@ -71,7 +70,6 @@ def raise_until_killed(folder: Path, pipe: int) -> None:
                 os.write(pipe, f"{series.budget_of_all.epsilon}\n".encode())
     except BaseException as error:  # in a fork of the test runner: report, and leave by the shortest way
         os.write(pipe, f"error {error!r}\n".encode())
-        time.sleep(60)
     finally:
         os._exit(1)
 
@@ -87,7 +85,7 @@ def kill_raising(folder: Path, kills: int, seed: int) -> tuple[float, list[str]]
         os.close(writer)
         if rng.random() < 0.7:
             select.select([reader], [], [], PATIENCE)
-        time.sleep(rng.uniform(0.002, 0.08))
+        pause(rng, 0.002, 0.08)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         with open(reader, "rb") as pipe:

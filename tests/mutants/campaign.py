@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -19,7 +18,7 @@ from typing import Any
 from mutant import Mutant
 
 from audit_record import record
-from support import PATIENCE
+from support import PATIENCE, Stopwatch
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("src", "tests", "benchmarks", "pyproject.toml")  # all that the named tests read
@@ -34,7 +33,7 @@ class Verdict:
     error: str | None = None  # and by which exception
     asserted: bool = False  # whether it was an assertion of the test's own, and no accident such as a failed import
     said: str = ""  # the end of what pytest printed
-    seconds: float = 0.0
+    taken: str = ""
 
     @property
     def caught(self) -> bool:
@@ -96,18 +95,18 @@ def _run(tests: Sequence[str], copy: Path) -> Verdict:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     environment["PYTHONPATH"] = os.pathsep.join(map(str, (copy / "src", copy, copy / "tests" / "mutants")))
     environment["TACIT_VERDICT"] = str(told)
-    start = time.monotonic()
+    watch = Stopwatch()
     try:
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         said = done.stdout + done.stderr
     except subprocess.TimeoutExpired:
         said = "the tests hang"
-    seconds = round(time.monotonic() - start, 1)  # for the table alone
+    taken = str(watch)
     if not told.exists():
-        return Verdict(0, said=said[-3000:], seconds=seconds)
+        return Verdict(0, said=said[-3000:], taken=taken)
     found: dict[str, Any] = json.loads(told.read_text())
     assert Path(found["tacit"]).is_relative_to(copy), f"the tests ran on {found['tacit']}, not on the copy"
-    return Verdict(**found["verdict"], said=said[-3000:], seconds=seconds)
+    return Verdict(**found["verdict"], said=said[-3000:], taken=taken)
 
 
 # What `make test` runs: a bug must be caught there, not only by what runs for hours.

@@ -348,8 +348,8 @@ BLOCKS = (
         "the budget divided after the first block",
         "the ledgers of all levels divide the budget of a row",
         _MANIFEST,
-        "                elif blocks:",
-        "                elif len(blocks) > 9:",
+        "                    if blocks:  # the budget",
+        "                    if len(blocks) > 9:  # the budget",
         "test_series_losses.py::test_a_line_that_a_manifest_does_not_take_is_refused_in_words",
     ),
     plant(

@@ -10,6 +10,15 @@ _CHANCE = "exact/test_discovery_pmf.py::test_whatever_one_person_brings_is_told_
 
 DISCOVERY = (
     plant(
+        "columns that are looked up aloud",
+        "messages of the engines are never shown",
+        "load/__init__.py",
+        "return quietly(lambda: self.engine.columns(domain, person), self.engine.failure)",
+        "return self.engine.columns(domain, person)",
+        "test_discovery.py::test_what_an_engine_says_of_rows_is_never_shown",
+        "contracts/test_engine_names.py::test_nobody_asks_an_engine_but_quietly",
+    ),
+    plant(
         "every value told",
         "a value that one row has is told with a chance of delta at most",
         _LOOK,

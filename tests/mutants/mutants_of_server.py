@@ -4,15 +4,43 @@ from __future__ import annotations
 
 from mutant import plant
 
-_ADMISSION, _API, _APP, _AUDIT, _DATASET, _KEY, _KEYS, _SCRAM, _SERVER, _WRITER = (
+_ADMISSION, _API, _APP, _AUDIT, _DATASET, _KEY, _KEYS, _QUESTION, _SCRAM, _SERVER, _WORK, _WRITER = (
     f"serve/{name}.py"
-    for name in ("admission", "api", "app", "audit", "dataset", "key", "keys", "scram", "server", "writer")
+    for name in (
+        *("admission", "api", "app", "audit", "dataset", "key", "keys", "question", "scram", "server", "work"),
+        "writer",
+    )
 )
+_WIDE = "serve/test_wide_attributes.py::test_"
 _ROLES = "serve/test_api.py::test_keys_and_roles"
 _SYNCED = "serve/test_keys.py::test_what_was_paid_is_synced_before_it_is_shown"
 _COOKIE = "serve/test_api.py::test_a_cookie_works_from_our_own_pages_only"
 
 SERVER = (
+    plant(
+        "an answer that caches keep for ever, whatever the ledger",
+        "what a cache keeps for ever is of the ledger in its address",
+        "serve/api.py",
+        'LASTING if lasts and "ledger" in call.texts else BRIEF',
+        "LASTING if lasts else BRIEF",
+        "serve/test_replica.py::test_another_ledger_under_the_same_name_is_another_answer_to_caches",
+    ),
+    plant(
+        "an address of another ledger that is answered",
+        "what a cache keeps for ever is of the ledger in its address",
+        "serve/api.py",
+        "    if ledger not in (None, call.about.session.origin):\n",
+        '    if ledger == "":\n',
+        "serve/test_replica.py::test_another_ledger_under_the_same_name_is_another_answer_to_caches",
+    ),
+    plant(
+        "a tag that two ledgers share",
+        "what a cache keeps for ever is of the ledger in its address",
+        "serve/api.py",
+        "hashlib.sha256(ledger.encode() + bytes(response.body))",
+        "hashlib.sha256(bytes(response.body))",
+        "serve/test_replica.py::test_another_ledger_under_the_same_name_is_another_answer_to_caches",
+    ),
     plant(
         "the owner's pages for every key",
         "what is the owner's is refused to other keys",
@@ -309,5 +337,141 @@ SERVER = (
         "return not isinstance(error, LocalProtocolError | None) or self._due(str(record.msg))",
         "return True",
         "serve/test_connections.py::test_a_broken_body_is_in_the_log_once",
+    ),
+    plant(
+        "questions about wide attributes read on the event loop",
+        "whoever reads a statement holds up nobody",
+        _QUESTION,
+        "    if max(domain.shape) > _SMALL:",
+        "    if not domain.shape:",
+        f"{_WIDE}nothing_about_a_wide_table_is_read_on_the_loop",
+    ),
+    plant(
+        "everything short read on the event loop",
+        "whoever reads a statement holds up nobody",
+        _QUESTION,
+        "return read(body, domain, within) if plain else None",
+        "return read(body, domain, within)",
+        f"{_WIDE}only_the_plainest_questions_are_read_on_the_loop",
+    ),
+    plant(
+        "values weighed before the table is known to be too much",
+        "what is too much work is refused before it is worked out",
+        "model/sql/reading.py",
+        "        self.meter.table(self.cells, values)\n",
+        "",
+        f"{_WIDE}what_is_too_much_is_refused_before_it_is_worked_out",
+    ),
+    plant(
+        "groups made again wherever they stand",
+        "what is too much work is refused before it is worked out",
+        "model/sql/condition.py",
+        "            read.grouped[node] = known",
+        "            pass",
+        f"{_WIDE}wide_groups_are_read_once",
+    ),
+    plant(
+        "refused work for nothing",
+        "what is refused takes of a key's rate by its work",
+        _SERVER,
+        "self.traffic.charge(key.id, meter.work)",
+        "pass",
+        f"{_WIDE}what_is_refused_takes_of_the_rate_by_its_work",
+    ),
+    plant(
+        "curves of any length",
+        "what is too large is refused before it is queued",
+        _WORK,
+        '            check_cells(f"the curve of {ask.name}", bins, instead)\n',
+        "",
+        f"{_WIDE}a_curve_of_too_many_cells_is_refused_before_it_is_queued",
+    ),
+    plant(
+        "histograms of any length",
+        "what is too large is refused before it is queued",
+        _WORK,
+        '    check_cells("the histogram", bins, ',
+        '    check_cells("the histogram", 0, ',
+        f"{_WIDE}a_curve_of_too_many_cells_is_refused_before_it_is_queued",
+    ),
+    plant(
+        "curves for the price of a table",
+        "work is priced before it is queued",
+        _WORK,
+        "_CELL * _about(ask, domain) + _simulated(bins)",
+        "_CELL * _about(ask, domain)",
+        f"{_WIDE}a_curve_is_priced_by_what_is_simulated",
+    ),
+    plant(
+        "a line of the log for each request",
+        "nobody fills the log",
+        "serve/refusal.py",
+        "        if due:\n            if len",
+        "        if not due:\n            if len",
+        "serve/test_api.py::test_a_full_disk_is_in_the_log_once",
+    ),
+    plant(
+        "a report for each who asks",
+        "one report is made at a time, for all who ask",
+        "serve/page/reports.py",
+        "if kept.entry != entry:",
+        "if True:",
+        "serve/test_reports.py::test_all_who_ask_share_one_report_until_the_ledger_goes_on",
+    ),
+    plant(
+        "a report that is kept for ever",
+        "a report is of the ledger as it is",
+        "serve/page/reports.py",
+        "if kept.entry != entry:",
+        "if kept.entry < 0:",
+        "serve/test_reports.py::test_all_who_ask_share_one_report_until_the_ledger_goes_on",
+    ),
+    plant(
+        "a report for who has left",
+        "nobody is worked for who has left",
+        "serve/page/reports.py",
+        "if await call.request.is_disconnected():",
+        "if False:",
+        "serve/test_reports.py::test_nothing_is_made_for_who_has_left",
+    ),
+    plant(
+        "a report for nothing",
+        "a report is priced before it is begun",
+        "serve/page/reports.py",
+        "with traffic.working(who, report_work(newest - past.entry)):",
+        "with traffic.working(who, 0):",
+        "serve/test_reports.py::test_whose_rate_is_used_up_gets_no_report_and_takes_none_from_others",
+    ),
+    plant(
+        "pictures of any size on a server",
+        "what a request goes through is bounded",
+        "show/chronicle.py",
+        "too_large = exhibited and picture > self._drawing",
+        "too_large = False",
+        "serve/test_reports.py::test_what_is_large_is_named_and_not_drawn",
+    ),
+    plant(
+        "every line of a ledger read for a report",
+        "a report reads what it shows",
+        "show/chronicle.py",
+        "return room > 0",
+        "return room >= 0",
+        "test_report.py::test_no_question_is_made_of_what_is_not_shown",
+    ),
+    plant(
+        "a histogram whose counts are looked up for nothing",
+        "what a request goes through is its work",
+        _WORK,
+        "return COUNT_WORK + _CELL * _about(ask, domain) + _looked_up(cells, ask.name, domain)",
+        "return COUNT_WORK + _CELL * _about(ask, domain)",
+        "test_wide_ranges.py::test_histograms_are_priced_at_what_they_go_through",
+    ),
+    plant(
+        "counts of a wide attribute looked up without end",
+        "what a request goes through is bounded",
+        "release/evidence.py",
+        "number <= MAX_SEPARATE and number * weights <= _MOST_WEIGHTS",
+        "number <= MAX_SEPARATE",
+        "test_wide_ranges.py::test_an_answer_of_too_many_weights_is_read_off_the_release",
     ),
 )

@@ -167,8 +167,8 @@ STORE = (
         "intents settled after an override",
         "what was open before an override stays spent",
         _ROWS,
-        "v.kind = 'override' AND v.seq <= ?1",
-        "v.kind = 'never' AND v.seq <= ?1",
+        "v.kind = 'override' AND v.seq <= :seq",
+        "v.kind = 'never' AND v.seq <= :seq",
         f"{_COPIES}::test_what_was_open_before_an_override_is_never_settled",
     ),
     plant(
