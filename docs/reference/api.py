@@ -17,7 +17,7 @@ PAGE = Path(__file__).parent / "api.md"
 SECTIONS = {
     "Opening, planning, publishing": ["open", "series", "plan", "publish", "read", "verify", "report"],
     "Asking": ["Session", "Series", "count", "weigh", "Query"],
-    "Answers": ["Answer", "Table", "Listing", "Bar", "Facts", "Receipt", "frame"],
+    "Answers": ["Answer", "Table", "Listing", "Bar", "About", "Facts", "Receipt", "frame"],
     "Declaring": ["Domain", "Attribute", "category", "boolean", "integer", "numeric", "date", "Budget", "Loss"],
     "Nonlinear questions": ["Statistic", "statistic", "stump", "largest_mean", "matching", "quantile_distance"],
     "Bins": ["bin_widths", "bin_width_chart"],
