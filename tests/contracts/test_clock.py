@@ -73,6 +73,9 @@ LISTED = {
         "trusted/test_times.py clock: made.now",
         "trusted/test_times.py told_beside: tacit.store.log.now",
         "trusted/test_times.py test_planted_times_of_writing: clock.now",
+        "trusted/test_times.py reads_for_an_hour: clock.now",
+        "trusted/test_times.py test_an_accepted_rollback_has_the_time_at_which_it_was_asked_for: clock.now",
+        "trusted/test_times.py test_a_rollback_that_a_discovery_accepts_has_the_time_of_its_beginning: clock.now",
     },
     "seconds that a benchmark made up": {
         "test_benchmark_programs.py test_scores_are_printed_with_ratios_to_the_best_peer_and_drawn: scores.seconds",

@@ -260,6 +260,14 @@ STORE = (
         f"{_COPIES}::test_a_ledger_made_in_the_place_of_another_is_not_a_new_budget",
     ),
     plant(
+        "an override as late as the table was read",
+        "published times do not tell how long the data were looked at",
+        _LOG,
+        "line = seal(at, draft, state.spent, accepted.at, seq=number)",
+        "line = seal(at, draft, state.spent, now(), seq=number)",
+        "trusted/test_times.py::test_an_accepted_rollback_has_the_time_at_which_it_was_asked_for",
+    ),
+    plant(
         "an override that keeps private state",
         "no gate of an old copy goes on",
         _LOG,

@@ -16,6 +16,9 @@ import tacit
 from curators import public_of
 from tacit.model.entry import FreeAnswer
 from tacit.model.request import Distance
+from tacit.owner import discovery, opening
+from tacit.owner import rows as owner_rows
+from tacit.store import conditions
 from tacit.store import log as log_module
 from tacit.store.log import Log
 from tacit.trusted.curator import Curator
@@ -127,3 +130,66 @@ def test_a_request_has_the_second_in_which_it_arrived(tmp_path: Path, clock: Clo
         assert {line.time for line in session.transcript()[1]} == {"2030-05-06T07:08:09.000+00:00"}
         session.ask("SELECT COUNT(*) FROM data WHERE age = 1")
         assert session.transcript()[1][-1].time.startswith("2031-01-01")  # its own time again
+
+
+def reads_for_an_hour(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opens a table reads it for an hour, and the clock is right before and afterwards."""
+
+    class Now(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.fromisoformat(clock.now())
+
+    for module in (opening, discovery, conditions):
+        monkeypatch.setattr(module, "datetime", Now)
+    for module in (owner_rows, discovery):
+        monkeypatch.setattr(module, "open_source", clock.slow(module.open_source))
+
+
+def test_an_accepted_rollback_has_the_time_at_which_it_was_asked_for(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads_for_an_hour(clock, monkeypatch)
+    terms: dict[str, Any] = {
+        "data": pd.DataFrame({"age": [1, 2, 2]}),
+        "domain": tacit.Domain({"age": tacit.integer(0, 9)}),
+        "budget": tacit.Budget(epsilon=1.0, delta=0.0),
+        "ledger": tmp_path / "l",
+        "anchor": tmp_path / "a",
+        "mechanism": "direct",
+    }
+    tacit.open(**terms).close()
+    copy = (tmp_path / "l").read_bytes()
+    with tacit.open(**terms) as session:
+        session.ask("SELECT COUNT(*) FROM data WHERE age = 2")
+    (tmp_path / "l").write_bytes(copy)
+    asked, before = clock.now(), clock.hours
+    with tacit.open(**terms, accept_rollback="the disk broke") as session:
+        assert clock.hours > before
+        [line] = [line for line in session.transcript()[1] if line.kind == "override"]
+    assert line.time == asked
+
+
+def test_a_rollback_that_a_discovery_accepts_has_the_time_of_its_beginning(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads_for_an_hour(clock, monkeypatch)
+    terms: dict[str, Any] = {
+        "data": pd.DataFrame({"age": [1, 2, 2] * 100, "clinic": ["a", "b", "b"] * 100}),
+        "columns": {"clinic": {"kind": "category", "discover": True}},
+        "budget": tacit.Budget(epsilon=1.0, delta=1e-9),
+        "ledger": tmp_path / "l",
+        "anchor": tmp_path / "a",
+    }
+    more = {"columns": {**terms["columns"], "age": {"kind": "integer", "discover": 5, "low": 0, "high": 99}}}
+    tacit.discover(**terms)
+    copy = (tmp_path / "l").read_bytes()
+    tacit.discover(**(terms | more))
+    (tmp_path / "l").write_bytes(copy)
+    asked, before = clock.now(), clock.hours
+    tacit.discover(**(terms | more), accept_rollback="the disk broke")
+    assert clock.hours > before
+    found = tacit.open(**{k: v for k, v in terms.items() if k != "columns"}, domain={"age": tacit.integer(0, 9)})
+    with found:
+        [line] = [line for line in found.transcript()[1] if line.kind == "override"]
+    assert line.time == asked

@@ -33,6 +33,7 @@ from tacit.release.ranges.distribution import Distribution
 from tacit.release.sought_columns import Sought, said
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Line
+from tacit.store.conditions import accepted
 from tacit.store.log import Log
 from tacit.trusted.cells import read_records, read_tally
 from tacit.trusted.discovery import discover as look
@@ -184,7 +185,7 @@ def discover(
         aside=aside,
         binding=unit_terms(person, people),
         anchor=Anchor(None if anchor is None else Path(anchor)),
-        accept_rollback=accept_rollback,
+        accept_rollback=accepted(accept_rollback, begun),
     )
     with book, book.log.conditions.asked_at(begun):
         before, known = book.spent, _known_lines(book.log.lines(kinds=("found", "discovered")))

@@ -28,6 +28,7 @@ from tacit.release.public import Public
 from tacit.session import Session
 from tacit.shelf import Shelf
 from tacit.store.anchor import Anchor, OtherTerms
+from tacit.store.conditions import accepted
 from tacit.trusted.copy import AnyRecords
 from tacit.trusted.curator import Curator
 from tacit.trusted.gate import tell
@@ -172,7 +173,7 @@ def open_session(
         total=total(first, terms.measure, aside=aside),
         anchor=remembered,
         aside=aside,
-        accept_rollback=accept_rollback,
+        accept_rollback=accepted(accept_rollback, asked),
     )
     whose = unit_terms(person, people)
     if made is not None and not made.settings:  # made by a discovery, which knew no domain

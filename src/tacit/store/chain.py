@@ -109,6 +109,16 @@ class State(Struct, frozen=True, gc=False):
 Step = Callable[[State, int, Charged], State]  # from the state, the number of the next line and the line
 
 
+class Accepted(NamedTuple):
+    """The owner's reason to go on although lines may be lost, and when it was given.
+
+    That is before the log is opened, where the data are read first: lines are published with their times.
+    """
+
+    reason: str
+    at: str
+
+
 @dataclass(frozen=True, slots=True)
 class Override:
     """The owner's decision to go on although lines may be lost: `anchor` is the newest mark that was seen."""

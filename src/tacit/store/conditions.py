@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from tacit.errors import WouldSpend
+from tacit.store.chain import Accepted
 
 
 class Conditions(threading.local):
@@ -66,6 +67,11 @@ class Conditions(threading.local):
             if more > self.most:
                 raise WouldSpend("The answer would cost more than may be spent here.")
             self.most -= more
+
+
+def accepted(reason: str | None, at: datetime) -> Accepted | None:
+    """An owner's reason to accept a rollback, if one was given, in whole seconds."""
+    return Accepted(reason, _whole_seconds(at)) if reason else None
 
 
 def now() -> str:
