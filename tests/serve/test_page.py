@@ -39,7 +39,7 @@ from tacit.serve.app import LOOPBACK, make_app
 from tacit.serve.keys import MAX_SAVED, KeyRing, make_key
 from tacit.serve.page import overview, routes
 from tacit.serve.page.answer import _barred, panel, ways
-from tacit.serve.page.form import Built, clicked, read_built
+from tacit.serve.page.form import FORM_KINDS, Built, clicked, read_built
 from tacit.serve.page.link import fields_of, unclicked
 from tacit.serve.page.view import Location, _templates, asset
 from tacit.serve.refusal import Refusal
@@ -585,12 +585,16 @@ def test_what_is_written_is_shown_as_what_would_be_clicked(data: st.DataObject) 
         if ticked and len(ticked) < attribute.size:
             among[name] = frozenset(ticked)
     by = tuple(data.draw(st.lists(st.sampled_from(WEIRD.names), min_size=1, max_size=2, unique=True)))
-    what: dict[str, Any] = data.draw(st.sampled_from([{"what": "count"}, {"what": "table", "by": by}]))
+    # Of values that no row lacks: those of the rows that lack them are refused.
+    of_one = ["quantile", *(name for name, kind in FORM_KINDS.items() if kind.asks is not None)]
+    whats: list[dict[str, Any]] = [{"what": "count"}, {"what": "table", "by": by}]
+    what = data.draw(st.sampled_from([*whats, *({"what": name, "of": "größe"} for name in of_one)]))
     built = Built(among=among, ends=ends, **what)
     assert clicked(read_built(list(fields_of(built, WEIRD)), WEIRD), WEIRD) == clicked(built, WEIRD)
     ask = sql.parse(str(clicked(built, WEIRD)), WEIRD)
     again = unclicked(ask, WEIRD)
     assert again is not None
+    assert again.what == built.what
     assert sql.parse(str(clicked(again, WEIRD)), WEIRD) == ask
     other = sql.parse("SELECT COUNT(*) FROM data WHERE sex = 'F' OR ok = TRUE", WEIRD)
     assert unclicked(other, WEIRD) is None

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from tacit.errors import InvalidQuery
+from tacit.model.ask import Mean, Sum, Variance
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.sql.spelling import column, ends, literal, quoted
@@ -36,6 +37,7 @@ _QUANTILE = "q is a share above 0 and below 1, like 0.5 for the median"
 _TYPE = re.compile(r"application/x-www-form-urlencoded(?:\s*;\s*charset=utf-8)?", re.IGNORECASE)
 Fields = list[tuple[str, str]]
 Chosen = tuple[str, int]  # an attribute and the place of one of its values
+OfOne = Mean | Sum | Variance  # of the values of one attribute, under a condition
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class FormKind:
     sql: str
     of_one: bool = True  # about one attribute, which is chosen
     all_rows: bool = False  # a statistic, which takes no conditions
+    asks: type[OfOne] | None = None  # what its SQL is read into, where that says all that was clicked
 
 
 FORM_KINDS = {
@@ -54,10 +57,10 @@ FORM_KINDS = {
     "table": FormKind("A table", "all combinations", "{by}, COUNT(*)", of_one=False),
     "cdf": FormKind("A distribution", "up to each value", ""),  # SQL has no word for it
     "quantile": FormKind("A quantile", "the median, say", "QUANTILE_CONT({of}, {q})"),
-    "mean": FormKind("A mean", "an average", "AVG({of})"),
-    "sum": FormKind("A sum", "a total", "SUM({of})"),
-    "stddev": FormKind("A spread", "standard deviation", "STDDEV({of})"),
-    "variance": FormKind("A variance", "the spread squared", "VARIANCE({of})"),
+    "mean": FormKind("A mean", "an average", "AVG({of})", asks=Mean),
+    "sum": FormKind("A sum", "a total", "SUM({of})", asks=Sum),
+    "stddev": FormKind("A spread", "standard deviation", "STDDEV({of})", asks=Variance),
+    "variance": FormKind("A variance", "the spread squared", "VARIANCE({of})", asks=Variance),
     "stump": FormKind("A prediction", "errors of the best threshold", "STUMP({of}, {told})", all_rows=True),
     "quantile_distance": FormKind(
         "How far a quantile is", "from a range", "QUANTILE_DISTANCE({of}, {q}, {ends})", all_rows=True

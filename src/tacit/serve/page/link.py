@@ -16,11 +16,11 @@ import numpy as np
 
 from tacit.errors import TacitError
 from tacit.model import sql
-from tacit.model.ask import Ask, Cdf, Count, Crosstab, Mean, Quantile, Select, Sum
+from tacit.model.ask import Ask, Cdf, Count, Crosstab, Mean, Quantile, Select, Sum, Variance
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.sql.spelling import span
-from tacit.serve.page.form import Built, Forms, clicked
+from tacit.serve.page.form import FORM_KINDS, Built, Forms, clicked
 from tacit.serve.question import read
 from tacit.serve.refusal import Refusal
 
@@ -103,17 +103,17 @@ def words(built: Built, name: str, domain: Domain) -> str:
 
 def unclicked(ask: Ask, domain: Domain) -> Built | None:
     """What would have to be clicked for a question that was written; None where it cannot be."""
-    if isinstance(ask, Select):
-        ask = ask.crosstab or ask
+    ask = _as_table(ask)
     match ask:
         case Count():
-            built, where = Built("count"), ask.query
+            found, where = [Built("count")], ask.query
         case Crosstab():
-            built, where = Built("table", by=ask.names), ask.where
-        case Mean() | Sum():
-            built, where = Built("mean" if isinstance(ask, Mean) else "sum", of=ask.name), ask.where
+            found, where = [Built("table", by=ask.names)], ask.where
         case Quantile():
-            built, where = Built("quantile", of=ask.name, q=f"{ask.q:g}"), ask.where
+            found, where = [Built("quantile", of=ask.name, q=f"{ask.q:g}")], ask.where
+        case Mean() | Sum() | Variance():
+            found = [Built(what, of=ask.name) for what, kind in FORM_KINDS.items() if kind.asks is type(ask)]
+            where = ask.where
         case _:
             return None
     among, ends = dict[str, frozenset[int]](), dict[str, tuple[str, str]]()
@@ -125,15 +125,22 @@ def unclicked(ask: Ask, domain: Domain) -> Built | None:
         rest = frozenset(places) - frozenset(bins)
         if rest:
             among[name] = rest
-    built = replace(built, among=among, ends=ends)
-    try:  # whatever was read off, it has to mean the same
+    narrowed = (replace(built, among=among, ends=ends) for built in found)
+    # Whatever was read off, it has to mean the same: two kinds may be read into one class.
+    return next((built for built in narrowed if _meant(built, domain) == ask), None)
+
+
+def _meant(built: Built, domain: Domain) -> Ask | None:
+    """What is asked by what was clicked, as SQL says it; None where SQL cannot."""
+    try:
         statement = clicked(built, domain)
-        again = sql.parse(statement, domain) if isinstance(statement, str) else None
+        return _as_table(sql.parse(statement, domain)) if isinstance(statement, str) else None
     except TacitError:
         return None
-    if isinstance(again, Select):
-        again = again.crosstab or again
-    return built if again == ask else None
+
+
+def _as_table(ask: Ask) -> Ask:
+    return (ask.crosstab or ask) if isinstance(ask, Select) else ask
 
 
 def retold(text: str, domain: Domain) -> tuple[str, str]:
