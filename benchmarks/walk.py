@@ -139,7 +139,8 @@ class Walk:
                 stations.append(call)
         turns = [(a, b) for _, a, b in seen if a is not None and b.layer < a.layer and not b.handed]
         rooms = Counter(call.room for _, _, call in seen)
-        parses = sum(call.file == "model/sql/__init__.py" and call.name == "parse" for _, _, call in seen)
+        reads = "parse", "plain_count"  # over HTTP a plain count is read as such
+        parses = sum(call.file == "model/sql/__init__.py" and call.name in reads for _, _, call in seen)
         print(f"\n{title}: {len(seen)} calls in {len({c.file for _, _, c in seen})} files, {parses} parse")
         print("  " + ", ".join(f"{room} {calls}" for room, calls in rooms.most_common()))
         print(f"  {len(stations)} stations: " + " → ".join(f"{call.room}:{call.name}" for call in stations))

@@ -124,6 +124,14 @@ def test_every_decision_has_a_number_of_its_own() -> None:
     assert not [number for number, times in numbers.items() if times > 1]
 
 
+def test_the_list_of_decisions_has_every_one_by_its_title() -> None:
+    pages = sorted((DOCS / "log/decisions").iterdir())
+    titles = [re.sub(r"^# (\d{4}: )?", "", page.read_text().splitlines()[0]) for page in pages]
+    said = [line for line in (DOCS / "log/decisions.md").read_text().splitlines() if line.startswith("- ")]
+    named = zip(pages, titles, strict=True)
+    assert said == [f"- [{page.name[:4]}](decisions/{page.name}): {title}" for page, title in named]
+
+
 def test_make_targets_named_in_the_docs_exist() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {name for page in PAGES for name in re.findall(r"(?:`|\$ )make ([a-z]+)", page.read_text())}

@@ -119,6 +119,9 @@ class Accepted(NamedTuple):
     at: str
 
 
+Acceptance = Accepted | str | None  # a reason alone is given when the log is opened
+
+
 @dataclass(frozen=True, slots=True)
 class Override:
     """The owner's decision to go on although lines may be lost: `anchor` is the newest mark that was seen."""

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from tacit.errors import LedgerError
 from tacit.store import rows
 from tacit.store.anchor import Anchor, Binding, Identity, make_log, refusal
-from tacit.store.chain import Accepted, Draft, Line, Mark, State, Step, canonical, follow, mark, seal
+from tacit.store.chain import Acceptance, Accepted, Draft, Line, Mark, State, Step, canonical, follow, mark, seal
 from tacit.store.conditions import Conditions, now
 from tacit.store.file import DurableFile
 from tacit.store.transaction import HELD, Transaction
@@ -51,12 +51,7 @@ class Log:
 
     @classmethod
     def open(
-        cls,
-        path: Path,
-        terms: Binding | None,
-        anchor: Anchor,
-        step: Step,
-        accept_rollback: str | Accepted | None = None,
+        cls, path: Path, terms: Binding | None, anchor: Anchor, step: Step, accept_rollback: Acceptance = None
     ) -> Log:
         """A log that exists, with the terms that it was made with, or whatever they are where none are given.
 
@@ -83,14 +78,7 @@ class Log:
 
     @classmethod
     def create(
-        cls,
-        path: Path,
-        terms: Binding,
-        anchor: Anchor,
-        step: Step,
-        accept_rollback: str | Accepted | None = None,
-        *,
-        new: bool,
+        cls, path: Path, terms: Binding, anchor: Anchor, step: Step, accept_rollback: Acceptance = None, *, new: bool
     ) -> Log:
         """A new log, or the one that is there unless it must be `new`. Of several that start at once, one makes it."""
         path = Path(os.path.realpath(path))
@@ -284,7 +272,7 @@ class Log:
 
     # -- whether it is still the log that is known ---------------------------------------------------------------------
 
-    def _resume(self, db: Any, accept_rollback: str | Accepted | None) -> tuple[Mark, State]:
+    def _resume(self, db: Any, accept_rollback: Acceptance) -> tuple[Mark, State]:
         """The end to go on from. An old log beside a new file shows in SQLite's own check, not always in the chain."""
         self._check_file(db)
         for index in (rows.OUTCOMES, rows.LIMIT_LINES):  # a log of an earlier version has none

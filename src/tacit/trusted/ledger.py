@@ -17,7 +17,7 @@ from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
 from tacit.model.budget import Budget, Loss, exhausted
 from tacit.model.entry import Dropped, GateTerms, Intent, encode
 from tacit.store.anchor import Anchor, Binding
-from tacit.store.chain import Accepted, Draft, Line, Unsound, canonical
+from tacit.store.chain import Acceptance, Draft, Line, Unsound, canonical
 from tacit.store.log import Log
 from tacit.store.transaction import Held, Transaction
 from tacit.trusted.rules import step
@@ -56,7 +56,7 @@ class Ledger:
         binding: Binding,
         anchor: Anchor,
         aside: float = 0.0,
-        accept_rollback: str | Accepted | None = None,
+        accept_rollback: Acceptance = None,
         make: Literal["never", "missing", "new"] = "never",
     ) -> Self:
         """The ledger at `path`, with the budget and the binding that it was made with.
