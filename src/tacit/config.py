@@ -315,7 +315,17 @@ def _read(path: Path, parsed: Mapping[str, Any], declared: Callable[[Mapping[str
         from tacit.load.star import Star
 
         source, table = Star(source, joins, table), None
-    return Config(source, table, domain, budget, ledger, options, about, columns, blocks)
+    return Config(
+        data=source,
+        table=table,
+        domain=domain,
+        budget=budget,
+        ledger=ledger,
+        options=options,
+        about=about,
+        columns=columns,
+        blocks=blocks,
+    )
 
 
 def _without_joins(parsed: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -70,15 +70,15 @@ class Session(Standing):
         free = Loss.nothing(public.total.measure)
         know = self._parts
         self._setting = Setting(
-            public.domain,
-            public.rows,
-            confidence,
-            free,
-            mechanism.fresh,
-            know.ranges.piecewise,
-            know.ranges.offer,
-            know.bought.band,
-            mechanism.certifies,
+            domain=public.domain,
+            rows=public.rows,
+            confidence=confidence,
+            free=free,
+            fresh=mechanism.fresh,
+            piecewise=know.ranges.piecewise,
+            offer=know.ranges.offer,
+            band=know.bought.band,
+            certifies=mechanism.certifies,
         )
 
     # -- the base -----------------------------------------------------------------------------------------------------

@@ -54,7 +54,15 @@ def read_answer(line: AnswerLine, *, again: bool = False) -> Answers:
     if line.share is not UNSET:
         low, high = _there(line.interval) or ("", "")
         first, last = _there(line.limits)
-        return QuantileAnswer(line.question, line.share, str(line.value), low, high, facts, (first, last))
+        return QuantileAnswer(
+            question=line.question,
+            share=line.share,
+            value=str(line.value),
+            low=low,
+            high=high,
+            facts=facts,
+            limits=(first, last),
+        )
     if line.errors is not UNSET:
         return _listing(line, line.errors, facts)
     if line.ends is not UNSET:
@@ -95,7 +103,16 @@ def _table(line: AnswerLine, columns: list[str], facts: Facts) -> Table:
     limits, own = _limits(_there(line.limits)), None
     if not isinstance(line.own, UnsetType):
         own = np.array([inf if error is None else error for error in line.own], dtype=np.float64).reshape(shape)
-    return Table(line.question, tuple(columns[:-1]), tuple(labels), values, facts, limits, along, own)
+    return Table(
+        question=line.question,
+        names=tuple(columns[:-1]),
+        labels=tuple(labels),
+        values=values,
+        facts=facts,
+        limits=limits,
+        along=along,
+        own=own,
+    )
 
 
 def _listing(line: AnswerLine, errors: Sequence[Sequence[float | None]], facts: Facts) -> Listing:
@@ -106,7 +123,15 @@ def _listing(line: AnswerLine, errors: Sequence[Sequence[float | None]], facts: 
     )
     limits = tuple(_limits(one) for one in _there(line.limits))
     names, titles = tuple(columns[:many]), tuple(columns[many:])
-    return Listing(line.question, names, titles, listed, facts, limits, tuple(_there(line.plain)))
+    return Listing(
+        question=line.question,
+        names=names,
+        titles=titles,
+        listed=listed,
+        facts=facts,
+        limits=limits,
+        plain=tuple(_there(line.plain)),
+    )
 
 
 def _curve(line: AnswerLine, ends: Sequence[float], facts: Facts) -> CdfAnswer:

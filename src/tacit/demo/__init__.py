@@ -73,7 +73,16 @@ def config(path: Path, folder: Path, **options: Any) -> Config:
     """How the demonstration's file is opened, with its ledger and anchor in `folder`."""
     options = {"anchor": folder / "anchors.sqlite", **options}
     ledger = folder / f"{options.get('mechanism', 'demo')}.tacit"
-    return Config(view(path), None, DOMAIN, BUDGET, ledger, options, ABOUT, COLUMNS)
+    return Config(
+        data=view(path),
+        table=None,
+        domain=DOMAIN,
+        budget=BUDGET,
+        ledger=ledger,
+        options=options,
+        about=ABOUT,
+        columns=COLUMNS,
+    )
 
 
 def open_demo(folder: Path, **options: Any) -> Session:

@@ -140,7 +140,17 @@ def open_session(
     if isinstance(data, BlockRows):
         rows = _Read(data.records, data.records.fingerprint, None)
     else:
-        rows = _read(Rows(data, domain, path, table, person, people, held, copy), made, loading)
+        source = Rows(
+            data=data,
+            domain=domain,
+            ledger=path,
+            table=table,
+            person=person,
+            rows_per_person=people,
+            held=held,
+            copy=copy,
+        )
+        rows = _read(source, made, loading)
     drawn_to = None if prior is None else read_prior(prior, domain, rows.records)
     if made is not None and made.settings:
         terms = kept_terms(made, named)
@@ -189,7 +199,16 @@ def open_session(
         take_over(book, before, remembered, asked)
     public, curator = doors(rows.records, book, drawn_to, Shelf(path, book.log.identity.secret))
     mechanism_of = choice.build(public, curator, confidence, progress)
-    return Session(public, curator, book, first, choice, mechanism_of, confidence, start=start)
+    return Session(
+        public=public,
+        curator=curator,
+        ledger=book,
+        budget=first,
+        choice=choice,
+        mechanism=mechanism_of,
+        confidence=confidence,
+        start=start,
+    )
 
 
 def _named(budget: Budget, mechanism: str, settings: Mapping[str, Any]) -> dict[str, Any]:

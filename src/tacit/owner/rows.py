@@ -126,7 +126,15 @@ class Rows:
         """The copy of the table in `source`, whether it is there or not."""
         ledger = str(self.ledger.absolute())
         of = address(self.data, self.table) or f"what {ledger} is about"  # a frame has no name
-        copy = Copy(source, "", self.domain, self.person, self.rows_per_person, of, self._file_state())
+        copy = Copy(
+            source=source,
+            place="",
+            domain=self.domain,
+            person=self.person,
+            rows_per_person=self.rows_per_person,
+            of=of,
+            state_of=self._file_state(),
+        )
         if self.copy is not None:
             copy.place = self.copy
         elif source.names()[0] == "postgres":

@@ -274,7 +274,16 @@ def reopen(
     public = Public(log, declared, prior=prior, aside=made.aside, shelf=Shelf(path, log.identity.secret))
     mechanism = choice.build(public, None, confidence)
     book = Ledger(log, made.total, made.aside)
-    return Session(public, None, book, made.budget, choice, mechanism, confidence, start=True)
+    return Session(
+        public=public,
+        curator=None,
+        ledger=book,
+        budget=made.budget,
+        choice=choice,
+        mechanism=mechanism,
+        confidence=confidence,
+        start=True,
+    )
 
 
 def _unlike(ours: Domain, theirs: Domain) -> list[str]:

@@ -111,7 +111,16 @@ def opened(found: Contents, kept: Kept | None = None) -> Session:
     lines, aside = Transcript(terms.origin, found.lines), terms.aside or 0.0
     public = Public(lines, declared, prior=terms.prior, aside=aside, shelf=kept)
     mechanism = found.choice.build(public, None, terms.confidence)
-    return Session(public, None, None, terms.budget, found.choice, mechanism, terms.confidence, start=True)
+    return Session(
+        public=public,
+        curator=None,
+        ledger=None,
+        budget=terms.budget,
+        choice=found.choice,
+        mechanism=mechanism,
+        confidence=terms.confidence,
+        start=True,
+    )
 
 
 class Transcript:

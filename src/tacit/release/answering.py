@@ -175,7 +175,15 @@ def _table(text: str, ask: Crosstab, found: Found, setting: Setting) -> Table:
     if isinstance(need, Query):
         one = answer_to(text, need, found, setting.rows)
         values = np.full((1,) * len(ask.names), float(one.value))
-        return Table(text, ask.names, labels, values, one.facts, one.limits, along)
+        return Table(
+            question=text,
+            names=ask.names,
+            labels=labels,
+            values=values,
+            facts=one.facts,
+            limits=one.limits,
+            along=along,
+        )
     estimate = found[need]
     assert isinstance(estimate, TableEstimate)
     order = [ask.table.names.index(name) for name in ask.names]
@@ -183,13 +191,31 @@ def _table(text: str, ask: Crosstab, found: Found, setting: Setting) -> Table:
     own = None if estimate.own is None else np.ascontiguousarray(estimate.own.transpose(order))
     ruled_out = ~possible(ask.where, ask.names, values.shape)
     if not ruled_out.any():
-        return Table(text, ask.names, labels, values, estimate.facts, (0, setting.rows), along, own)
+        return Table(
+            question=text,
+            names=ask.names,
+            labels=labels,
+            values=values,
+            facts=estimate.facts,
+            limits=(0, setting.rows),
+            along=along,
+            own=own,
+        )
     # What the condition rules out has noise in a table that was bought whole.
     said = f"the condition leaves no row for {ruled_out.sum():,} of {ruled_out.size:,} groups, which are 0 exactly"
     facts = replace(estimate.facts, note=joined((estimate.facts.note, said)))
     values, width = np.where(ruled_out, 0, values), np.inf if facts.width is None else facts.width
     own = np.where(ruled_out, 0.0, width if own is None else own)
-    return Table(text, ask.names, labels, values, facts, (0, setting.rows), along, own)
+    return Table(
+        question=text,
+        names=ask.names,
+        labels=labels,
+        values=values,
+        facts=facts,
+        limits=(0, setting.rows),
+        along=along,
+        own=own,
+    )
 
 
 # -- statements -------------------------------------------------------------------------------------------------------

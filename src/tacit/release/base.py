@@ -385,7 +385,15 @@ def _wanted(
             return None
         missed = Missed.of(lists, again, rows)
         by_size = tuple((size, min(_MOST_ROWS, math.ceil(more * off))) for size, off in missed.steps(rows, miss.share))
-        return Certificate(start.name, kind, attributes, questions, (rank,), by_size, tuple(lists)), missed
+        return Certificate(
+            base=start.name,
+            kind=kind,
+            attributes=attributes,
+            questions=questions,
+            ranks=(rank,),
+            steps=by_size,
+            lists=tuple(lists),
+        ), missed
 
     found = share(SAMPLE, most, sample(domain, hypothesis, rows, most))
     if found is None:
@@ -397,7 +405,15 @@ def _wanted(
     lists, reached = boxes(domain, hypothesis, rows, most)
     if reached:
         questions = sum(one.size for one in lists)
-        wanted[BOXES] = Certificate(start.name, BOXES, reached, questions, (questions,), first.steps, tuple(lists))
+        wanted[BOXES] = Certificate(
+            base=start.name,
+            kind=BOXES,
+            attributes=reached,
+            questions=questions,
+            ranks=(questions,),
+            steps=first.steps,
+            lists=tuple(lists),
+        )
     offsets, drawn = first.offset(missed.sizes * GRID).astype(np.float64), start.prior is not None
     return wanted, Prospect.of(missed.gaps, offsets, first.ranks[0], drawn=drawn)
 

@@ -114,13 +114,13 @@ def _way(formula: Formula, groups: tuple[GroupBy, ...], found: Found, setting: S
     told = [column.figures for column in columns]
     rows: Sequence[Sequence[Figure]] = list(zip(*told, strict=True)) if told else [()]
     return _OneWay(
-        formula,
-        told,
-        [formula.put_together(row, setting.rows) for row in rows],
-        np.any(opened, axis=0) if opened else np.zeros(0, dtype=np.bool_),
-        [one for need in asked for one in ([need] if isinstance(need, Marginal) else need)],
-        _noisy(formula, groups, found, setting),
-        min([setting.confidence, *(column.confidence for column in columns)]),
+        formula=formula,
+        told=told,
+        figures=[formula.put_together(row, setting.rows) for row in rows],
+        opened=np.any(opened, axis=0) if opened else np.zeros(0, dtype=np.bool_),
+        needs=[one for need in asked for one in ([need] if isinstance(need, Marginal) else need)],
+        noisy=_noisy(formula, groups, found, setting),
+        confidence=min([setting.confidence, *(column.confidence for column in columns)]),
     )
 
 

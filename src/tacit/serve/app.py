@@ -107,7 +107,17 @@ async def _respond(endpoint: Endpoint, request: Request, server: Server, name: s
     with server.traffic.slot(key.id):
         before = server.read_before.get((name, text)) if endpoint.body is AskBody else None
         body = await _body(endpoint, text) if before is None else None
-        call = Call(request, server, key, dataset, parameters, body, texts, text, before)
+        call = Call(
+            request=request,
+            server=server,
+            key=key,
+            dataset=dataset,
+            parameters=parameters,
+            body=body,
+            texts=texts,
+            text=text,
+            before=before,
+        )
         return await outcome(endpoint.answer, call, endpoint.tokens)
 
 
@@ -117,7 +127,16 @@ async def _strange(endpoint: Endpoint, request: Request, server: Server) -> Resp
         server.logins.check_origin(request)
     parameters, texts = _parameters(endpoint, request)
     text = await _text(endpoint, request, server, address_of(request))
-    call = Call(request, server, None, None, parameters, await _body(endpoint, text), texts, text)
+    call = Call(
+        request=request,
+        server=server,
+        key=None,
+        dataset=None,
+        parameters=parameters,
+        body=await _body(endpoint, text),
+        texts=texts,
+        text=text,
+    )
     return await outcome(endpoint.answer, call)
 
 

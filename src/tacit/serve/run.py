@@ -89,7 +89,17 @@ def serve(
             undo.callback(datasets[name].close)
         return datasets, ring
 
-    door = _Door(host, port, tls_cert, tls_key, insecure, hosts, ready, postgres, postgres_ready)
+    door = _Door(
+        host=host,
+        port=port,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        insecure=insecure,
+        hosts=hosts,
+        ready=ready,
+        postgres=postgres,
+        postgres_ready=postgres_ready,
+    )
     _run(opened, door, limits, partial(_pages, invitations, landing))
 
 
@@ -144,7 +154,17 @@ def serve_published(
             undo.callback(datasets[name].close)
         return datasets, None
 
-    door = _Door(host, port, tls_cert, tls_key, insecure, hosts, ready, postgres, postgres_ready)
+    door = _Door(
+        host=host,
+        port=port,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        insecure=insecure,
+        hosts=hosts,
+        ready=ready,
+        postgres=postgres,
+        postgres_ready=postgres_ready,
+    )
     _run(opened, door, limits or _open_limits(), partial(_pages, None, "/"), owner_url)
 
 

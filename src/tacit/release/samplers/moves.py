@@ -173,14 +173,14 @@ def _advance(
 def named(program: tuple[Any, ...]) -> Program:
     moving, sizes, offsets, masks, counted, parts, joints, gauges = program
     return Program(
-        moving,
-        sizes,
-        offsets,
-        masks,
-        CountedQueries(*counted),
-        QueryParts(*parts),
-        JointParts(*joints),
-        Gauges(*gauges),
+        moving=moving,
+        sizes=sizes,
+        offsets=offsets,
+        masks=masks,
+        counted=CountedQueries(*counted),
+        parts=QueryParts(*parts),
+        joints=JointParts(*joints),
+        gauges=Gauges(*gauges),
     )
 
 

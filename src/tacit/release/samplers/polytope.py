@@ -234,7 +234,17 @@ def centre(slabs: Slabs) -> PolytopeCentre:
             for _ in range(_POLISH):
                 tilt = spread / masses * (rows @ scipy.linalg.cho_solve(fixed, rows.T @ masses - target))
                 masses = masses * np.exp(-np.clip(tilt, -1, 1))
-            return PolytopeCentre(slabs, masses, dual[1:], step, spread, give, rows, bare, factor)
+            return PolytopeCentre(
+                slabs=slabs,
+                masses=masses,
+                forces=dual[1:],
+                steps=step,
+                _spread=spread,
+                _give=give,
+                _rows=rows,
+                _bare=bare,
+                _factor=factor,
+            )
         # The dual is self-concordant: a step of this length keeps all scores positive and always gains. Far from the
         # maximum it is short, so the best point along the way is looked for.
         length = 1.0 if decrement < 0.1 else 1 / (1 + np.sqrt(decrement))

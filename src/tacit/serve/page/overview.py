@@ -131,15 +131,15 @@ def listed(dataset: ServedData, built: Built, known: KnownTables) -> list[Listed
     tables, blocks = known.whole | narrowed, column_of_blocks(domain)
     return [
         ListedColumn(
-            name,
-            attribute.kind,
-            _ends(attribute) if name == blocks else values_of(attribute),
-            dataset.columns.get(name, ""),
-            urlencode(list(fields_of(of_column(built, name), domain))),
-            small(tables[name]) if name in tables else "",
-            name in tables and tables[name].says == "nothing",
-            name in built.by or name == built.of,
-            known.narrowed is not None and name not in narrowed,
+            name=name,
+            kind=attribute.kind,
+            takes=_ends(attribute) if name == blocks else values_of(attribute),
+            about=dataset.columns.get(name, ""),
+            link=urlencode(list(fields_of(of_column(built, name), domain))),
+            path=small(tables[name]) if name in tables else "",
+            grey=name in tables and tables[name].says == "nothing",
+            chosen=name in built.by or name == built.of,
+            pale=known.narrowed is not None and name not in narrowed,
         )
         for name, attribute in domain.items()
     ]
