@@ -8,6 +8,7 @@ fetches them. A bar for one answer holds at the session's confidence c; a value 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -171,19 +172,12 @@ def _table(text: str, ask: Crosstab, found: Found, setting: Setting) -> Table:
     domain = setting.domain
     labels = tuple(tuple(domain[n].label(i) for i in range(domain[n].size)) for n in ask.names)
     along = next((name for name in ask.names if name == column_of_blocks(domain)), None)
+    made = partial(Table, question=text, names=ask.names, labels=labels, along=along)
     need = need_of_table(ask.table, domain)
     if isinstance(need, Query):
         one = answer_to(text, need, found, setting.rows)
         values = np.full((1,) * len(ask.names), float(one.value))
-        return Table(
-            question=text,
-            names=ask.names,
-            labels=labels,
-            values=values,
-            facts=one.facts,
-            limits=one.limits,
-            along=along,
-        )
+        return made(values=values, facts=one.facts, limits=one.limits)
     estimate = found[need]
     assert isinstance(estimate, TableEstimate)
     order = [ask.table.names.index(name) for name in ask.names]
@@ -191,31 +185,13 @@ def _table(text: str, ask: Crosstab, found: Found, setting: Setting) -> Table:
     own = None if estimate.own is None else np.ascontiguousarray(estimate.own.transpose(order))
     ruled_out = ~possible(ask.where, ask.names, values.shape)
     if not ruled_out.any():
-        return Table(
-            question=text,
-            names=ask.names,
-            labels=labels,
-            values=values,
-            facts=estimate.facts,
-            limits=(0, setting.rows),
-            along=along,
-            own=own,
-        )
+        return made(values=values, facts=estimate.facts, limits=(0, setting.rows), own=own)
     # What the condition rules out has noise in a table that was bought whole.
     said = f"the condition leaves no row for {ruled_out.sum():,} of {ruled_out.size:,} groups, which are 0 exactly"
     facts = replace(estimate.facts, note=joined((estimate.facts.note, said)))
     values, width = np.where(ruled_out, 0, values), np.inf if facts.width is None else facts.width
     own = np.where(ruled_out, 0.0, width if own is None else own)
-    return Table(
-        question=text,
-        names=ask.names,
-        labels=labels,
-        values=values,
-        facts=facts,
-        limits=(0, setting.rows),
-        along=along,
-        own=own,
-    )
+    return made(values=values, facts=facts, limits=(0, setting.rows), own=own)
 
 
 # -- statements -------------------------------------------------------------------------------------------------------
