@@ -1,86 +1,93 @@
-"""How far a load has come: told to the owner, never in the way of it."""
+"""How far an engine has come: by its own word while it works, and after each statement where it has none."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
-import duckdb
 import pytest
 
-from tacit.errors import DataError
-from tacit.load import engines as engine
-from tacit.load import open_source
-from tacit.model.attribute import integer
-from tacit.model.domain import Domain
-from tacit.trusted.cells import read_records
-
-DOMAIN = Domain({"a": integer(0, 999), "b": integer(0, 9)})
-SECRET = "s3cret-4711"
+from support import PATIENCE
+from tacit.load import spark
+from tacit.load.progress import one_by_one, part_of, watched
 
 
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_LOOK_EVERY", 0.001)
+def test_each_statement_is_told_when_it_is_done() -> None:
+    told = list[float]()
+    assert one_by_one(len, ["a", "bb", "ccc", "dddd"], told.append) == [1, 2, 3, 4]
+    assert told == [0.25, 0.5, 0.75, 1.0]
+    assert one_by_one(len, ["a"], None) == [1]
 
 
-@pytest.fixture(scope="module")
-def parquet(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = str(tmp_path_factory.mktemp("progress") / "p.parquet")
-    duckdb.sql("SELECT i % 1000 AS a, hash(i) % 10 AS b FROM range(3000000) AS t(i)").write_parquet(path)
-    return path
+def test_a_part_is_told_in_its_place() -> None:
+    told = list[float]()
+    half = part_of(told.append, 0.5, 0.25)
+    half(0.0)
+    half(1.0)
+    assert told == [0.5, 0.75]
 
 
-def test_shares_go_up_and_the_cells_are_the_same(parquet: str) -> None:
-    told: list[float] = []
-    watched, plain = (
-        read_records(open_source(parquet), DOMAIN, progress=told.append),
-        read_records(open_source(parquet), DOMAIN),
-    )
-    assert watched.fingerprint(b"key") == plain.fingerprint(b"key")
-    assert told == sorted(told)  # perhaps none: it may be done before anybody looks
-    assert all(0 < share <= 1 for share in told)
+def until(seen: Event) -> Callable[[], str]:
+    """Work that is done once something was seen."""
+
+    def work() -> str:
+        assert seen.wait(PATIENCE)
+        return "done"
+
+    return work
 
 
-def test_a_relation_of_the_owners_is_loaded_all_the_same(parquet: str) -> None:
-    told: list[float] = []
-    assert read_records(open_source(duckdb.read_parquet(parquet)), DOMAIN, progress=told.append).rows == 3_000_000
-    assert told == []
+def test_what_an_engine_says_is_told_while_it_works_and_only_forwards() -> None:
+    says, told, seen = iter([-1.0, 0.2, 0.1, 0.2, 0.7, 3.0]), list[float](), Event()
 
-
-def test_errors_say_nothing_private(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text(f"a,b\n{SECRET},1\n")
-    with pytest.raises(DataError) as error:
-        read_records(open_source(str(tmp_path / "p.csv")), DOMAIN, progress=lambda share: None)
-    assert SECRET not in str(error.value)
-    assert error.value.__cause__ is None
-    assert error.value.__context__ is None
-
-
-def test_an_interrupt_stops_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[float] = []
-    stopped: list[str] = []
-
-    class Watched:
-        def __init__(self, connection: Any) -> None:
-            self.connection = connection
-
-        def __getattr__(self, name: str) -> Any:
-            if name == "interrupt":
-                stopped.append(name)
-            return getattr(self.connection, name)
-
-    def stop(share: float) -> None:
+    def tell(share: float) -> None:
         told.append(share)
-        if len(told) == 3:
-            raise KeyboardInterrupt
+        if share == 1.0:
+            seen.set()
 
-    connect = duckdb.connect
-    monkeypatch.setattr(duckdb, "connect", lambda **settings: Watched(connect(**settings)))
-    with pytest.raises(KeyboardInterrupt):  # without the interrupt this would go on for minutes
-        read_records(
-            open_source("SELECT i % 1000 AS a, hash(i) % 10 AS b FROM range(100000000000) t(i)"), DOMAIN, progress=stop
-        )
-    assert len(told) == 3  # of a load that takes minutes, so that somebody looks at it meanwhile
-    assert 0 < told[0] < told[1] < told[2] < 1
-    assert stopped == ["interrupt"]
+    assert watched(until(seen), lambda: next(says, 1.0), lambda: None, tell) == "done"
+    assert told == [0.2, 0.7, 1.0]  # what is less than nothing is not known, and more than all is all
+
+
+@pytest.mark.parametrize("fails", ["share", "progress"])
+def test_who_stops_watching_stops_the_engine(fails: str) -> None:
+    stopped = Event()
+
+    def share() -> float:
+        if fails == "share":
+            raise KeyboardInterrupt
+        return 0.5
+
+    def progress(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        watched(until(stopped), share, stopped.set, progress)
+    assert stopped.is_set()
+
+
+def test_what_fails_in_the_engine_fails_here() -> None:
+    with pytest.raises(ZeroDivisionError):
+        watched(lambda: 1 // 0, lambda: 0.0, lambda: None, print)
+
+
+class Tracker:
+    """Spark's: two jobs, one of which is not known any more, and a stage that was never begun."""
+
+    def getJobIdsForGroup(self, group: str) -> list[int]:
+        return {"ours": [1, 2]}.get(group, [])
+
+    def getJobInfo(self, job: int) -> Any:
+        return {1: SimpleNamespace(stageIds=[10, 11, 12])}.get(job)
+
+    def getStageInfo(self, stage: int) -> Any:
+        done = {10: (8, 8), 11: (4, 1)}.get(stage)
+        return done and SimpleNamespace(numTasks=done[0], numCompletedTasks=done[1])
+
+
+def test_sparks_share_is_of_the_tasks_that_it_knows() -> None:
+    context = SimpleNamespace(statusTracker=Tracker)
+    assert spark._share(context, "ours") == 0.75
+    assert spark._share(context, "another's") == 0.0

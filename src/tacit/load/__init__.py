@@ -151,16 +151,6 @@ class Source:
         return quietly(lambda: self.engine.fetch(statement), self.engine.failure)
 
 
-def one_by_one(work: Callable[[str], T], statements: Sequence[str], progress: Progress | None) -> list[T]:
-    """What each statement comes to, where an engine does not say how far it is within one."""
-    found = list[T]()
-    for sql in statements:
-        found.append(work(sql))
-        if progress:
-            progress(len(found) / len(statements))
-    return found
-
-
 def quietly(work: Callable[[], T], failure: str) -> T:
     """The result of `work`, or a public sentence in the place of whatever went wrong."""
     try:

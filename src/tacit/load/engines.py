@@ -13,7 +13,6 @@ import tempfile
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
@@ -25,16 +24,16 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load import WRITTEN, Check, JoinedTable, NumberColumns, Progress, named, one_by_one, quietly
+from tacit.load import WRITTEN, Check, JoinedTable, NumberColumns, Progress, named, quietly
 from tacit.load.columns import Dialect, TableColumn, csv_type, match, table_column
 from tacit.load.files import files_of, state_of
+from tacit.load.progress import one_by_one, watched
 from tacit.model.domain import Domain
 
 T = TypeVar("T")
 
 ENGINE_MEMORY = "700MB"  # of DuckDB where it works on an encoded copy: with ours, below 1 GB
 DIRECT_BITS = 20  # of the codes that rows are counted by, up to which DuckDB indexes an array and hashes nothing
-_LOOK_EVERY = 0.1  # seconds: how often the engine is asked how far it has come
 _NAME = "tacit_source"
 _UNREACHED = "the PostgreSQL server could not be reached: check the address, the user and the password."
 # What PostgreSQL knows of a table without reading it. It is another one after rows were written to new pages, after all
@@ -142,22 +141,11 @@ class DuckDB:
         return [np.asarray(column) for column in self._relation.query(_NAME, sql).fetchnumpy().values()]
 
     def _watched(self, work: Callable[[], T], progress: Progress) -> T:
-        """Work in a thread of its own, while this one says how far it has come."""
+        """Work, while DuckDB says how far it has come."""
         self._connection.execute("SET enable_progress_bar = true")
         self._connection.execute("SET enable_progress_bar_print = false")
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            found = pool.submit(work)
-            try:
-                shown = 0.0
-                while not wait([found], timeout=_LOOK_EVERY).done:
-                    share = self._connection.query_progress() / 100  # negative where it is not known
-                    if share > shown:
-                        shown = min(1.0, share)
-                        progress(shown)
-            except BaseException:  # an interrupt, or a bar that fails: the engine is not left working alone
-                self._connection.interrupt()
-                raise
-        return found.result()
+        # Negative where it is not known.
+        return watched(work, lambda: self._connection.query_progress() / 100, self._connection.interrupt, progress)
 
     def _reads(self, name: str, kind: str) -> bool:
         sql = exp.select(exp.Count(this=exp.column(name, quoted=True))).from_(_NAME).sql("duckdb")

@@ -12,8 +12,9 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load import BEGUN, WRITTEN, Check, JoinedTable, NumberColumns, Progress, one_by_one
+from tacit.load import BEGUN, WRITTEN, Check, JoinedTable, NumberColumns, Progress
 from tacit.load.columns import Dialect, TableColumn, table_column
+from tacit.load.progress import part_of, watched
 from tacit.model.domain import Domain
 
 T = TypeVar("T")
@@ -50,8 +51,15 @@ class Spark:
         return [(field.name, zoned.get(kind := field.dataType.simpleString(), kind)) for field in fields]
 
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[NumberColumns]:
-        found = self._named(lambda session: one_by_one(lambda sql: session.sql(sql).toArrow(), statements, progress))
-        return [[column.to_numpy().astype(np.int64) for column in table.columns] for table in found]
+        each = 1 / len(statements)
+
+        def work(session: Any) -> list[Any]:
+            return [
+                self._watched(session.sql(sql).toArrow, progress and part_of(progress, each * i, each))
+                for i, sql in enumerate(statements)
+            ]
+
+        return [[column.to_numpy().astype(np.int64) for column in table.columns] for table in self._named(work)]
 
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
         return self._named(lambda session: [tuple(row) for row in session.sql(statement).collect()])
@@ -60,9 +68,10 @@ class Spark:
         self._begin(place)
         try:
             # To a folder that is there already: with our mark in it, and nothing else.
-            self._named(lambda session: session.sql(select).write.mode("append").parquet(place))
-            if progress:
-                progress(WRITTEN)
+            writing = progress and part_of(progress, 0.0, WRITTEN)
+            self._named(
+                lambda session: self._watched(lambda: session.sql(select).write.mode("append").parquet(place), writing)
+            )
             check(self.kept(place), self)
             # Last, in a file that is no part of the table: not every place that Spark writes to can rename a folder.
             files, mark = self._files(f"{place}/{_MARK}")
@@ -124,6 +133,27 @@ class Spark:
     def sweep(self, place: str) -> None:
         """What was begun lies at the place itself."""
 
+    def _watched(self, work: Callable[[], T], progress: Progress | None) -> T:
+        """Work, while Spark says how many of its tasks are done, where somebody wants to know."""
+        context = getattr(self.frame.sparkSession, "sparkContext", None)  # a client of a remote Spark has none
+        if progress is None or context is None:
+            found = work()
+        else:
+            group = f"tacit {uuid.uuid4().hex}"
+
+            def named() -> T:
+                context.setJobGroup(group, "tacit", interruptOnCancel=True)
+                return work()
+
+            def stop() -> None:
+                # Also what is yet to begin: one statement is several jobs.
+                context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+
+            found = watched(_as_here(self.frame.sparkSession, named), lambda: _share(context, group), stop, progress)
+        if progress:
+            progress(1.0)
+        return found
+
     def _files(self, place: str) -> tuple[Any, Any]:
         """The file system that a place is in, and the place."""
         found = self.frame.sparkSession._jvm.org.apache.hadoop.fs.Path(place)
@@ -136,3 +166,20 @@ class Spark:
             return work(session)
         finally:
             session.catalog.dropTempView(self.table.name)
+
+
+def _as_here(session: Any, work: Callable[[], T]) -> Callable[[], T]:
+    """The work for another thread, with what the owner has set in this one, such as a scheduler's pool."""
+    from pyspark import inheritable_thread_target
+
+    there: Callable[[], T] = inheritable_thread_target(session)(work)
+    return there
+
+
+def _share(context: Any, group: str) -> float:
+    """The share of its tasks that Spark has done, of those that it knows of: more become known as it goes on."""
+    tracker, done, known = context.statusTracker(), 0, 0
+    jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
+    for stage in filter(None, (tracker.getStageInfo(one) for job in jobs for one in job.stageIds)):
+        done, known = done + stage.numCompletedTasks, known + stage.numTasks
+    return done / known if known else 0.0

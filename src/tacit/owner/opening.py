@@ -119,7 +119,7 @@ def open_session(
         is made when it is missing, and as secret as the data.
     progress: called while a warm start is fitted, with how many steps are done and how many at most.
     loading: called while the table is read, copied or counted, with the share that is done: by DuckDB all along, by
-        PostgreSQL and Spark after each scan.
+        Spark by its tasks, by PostgreSQL after each scan.
     """
     asked = datetime.now(UTC)  # before the data are looked at
     domain = declared(domain)
