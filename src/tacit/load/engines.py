@@ -92,7 +92,7 @@ class DuckDB:
         return self._relate(self._connection if self.ours else None, self._types)
 
     def version(self) -> str:
-        found = files_of(self._read_from)
+        found = files_of(self._read_from, self._connection) if self._read_from else []
         # A folder may have the name of a table, and the copy may be written into it.
         return "\n".join(f"{one} {state_of(one) if os.path.isfile(one) else ''}" for one in found)
 
