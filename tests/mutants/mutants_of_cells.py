@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutant import plant
 
-_CELLS, _RECORDS = "trusted/cells.py", "trusted/records.py"
+_CELLS, _ENGINES, _RECORDS = "trusted/cells.py", "load/engines.py", "trusted/records.py"
 _ROW_WISE = "trusted/test_cells.py::test_what_is_not_row_by_row_is_refused_before_anything_runs"
 _COUNTS = "trusted/test_cells.py::test_counts_that_are_not_the_table_s_are_refused"
 
@@ -173,10 +173,50 @@ CELLS = (
     plant(
         "a copy that was not checked",
         "nobody counts what was not checked",
-        "load/engines.py",
+        _ENGINES,
         "            check(self.kept(made), self)\n",
         "        check(self.kept(place), self)\n",
         "engines/test_kinds.py::test_a_value_that_is_not_declared_refuses_the_copy_and_leaves_none",
+    ),
+    plant(
+        "a copy in the place of a file that came meanwhile",
+        "what Tacit has not made stays",
+        _ENGINES,
+        "put(Path(made), Path(found), overwrite=False)",
+        "put(Path(made), Path(found), overwrite=True)",
+        "engines/test_kinds.py::test_what_comes_to_the_place_of_a_copy_meanwhile_stays",
+    ),
+    plant(
+        "whatever is called nearly like what runs leave is deleted",
+        "what Tacit has not made stays",
+        _ENGINES,
+        "_LEFT.fullmatch(",
+        "_LEFT.match(",
+        "engines/test_kinds.py::test_what_others_have_beside_a_copy_stays",
+    ),
+    plant(
+        "what others have left is deleted",
+        "what Tacit has not made stays",
+        _ENGINES,
+        " or left.stat().st_uid != os.geteuid()",
+        "",
+        "engines/test_kinds.py::test_what_others_have_beside_a_copy_stays",
+    ),
+    plant(
+        "a link that is forgotten in the place of the copy",
+        "a copy that is said to be deleted is",
+        _ENGINES,
+        "os.unlink(os.path.realpath(place))",
+        "os.unlink(place)",
+        "engines/test_kinds.py::test_a_copy_behind_a_link_is_forgotten_and_the_link_stays",
+    ),
+    plant(
+        "a copy where a link leads to nothing",
+        "a copy is written only to the disk that its owner named",
+        _ENGINES,
+        "    _check_link(place)\n    found = ",
+        "    found = ",
+        "engines/test_kinds.py::test_a_copy_is_written_to_no_place_that_became_a_link_to_nothing",
     ),
     plant(
         "a ledger that is bound to codes that nobody declared",
@@ -278,7 +318,7 @@ CELLS = (
     plant(
         "a copy in PostgreSQL that anybody writes to",
         "PostgreSQL refuses whoever writes to an encoded copy",
-        "load/engines.py",
+        _ENGINES,
         "CHECK (false) NOT VALID",
         "CHECK (true) NOT VALID",
         "engines/test_kinds.py::test_postgresql_refuses_whoever_writes_to_a_copy",
@@ -286,7 +326,7 @@ CELLS = (
     plant(
         "a table of PostgreSQL that is known by its number alone",
         "what PostgreSQL knows of a changed copy refuses it before anything is paid",
-        "load/engines.py",
+        _ENGINES,
         "return str(self._found(place))",
         "return str((self._found(place) or ())[:2])",
         "engines/test_kinds.py::test_what_postgresql_knows_of_a_changed_copy_costs_nothing",
