@@ -324,6 +324,14 @@ CELLS = (
         "engines/test_kinds.py::test_postgresql_refuses_whoever_writes_to_a_copy",
     ),
     plant(
+        "rows of whatever inherits from a copy in PostgreSQL",
+        "all that is counted is of the owner's table",
+        _ENGINES,
+        '        table.set("only", True)',
+        '        table.set("only", False)',
+        "engines/test_kinds.py::test_rows_of_a_table_that_inherits_from_a_copy_are_not_counted",
+    ),
+    plant(
         "a table of PostgreSQL that is known by its number alone",
         "what PostgreSQL knows of a changed copy refuses it before anything is paid",
         _ENGINES,

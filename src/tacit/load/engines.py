@@ -427,7 +427,9 @@ class Postgres:
         return found
 
     def kept(self, place: str) -> Postgres:
-        return Postgres(self.url, named(place, "postgres"), place)
+        table = named(place, "postgres")
+        table.set("only", True)  # else the rows of whatever table inherits from it count, too
+        return Postgres(self.url, table, place)
 
     def made_for(self, place: str) -> str | None:
         found = self._found(place)
