@@ -61,6 +61,37 @@ def test_a_file_system_without_links_gets_the_file_too_and_keeps_what_is_there(
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("x", b"new")]
 
 
+def test_a_file_system_without_links_keeps_no_empty_file_of_what_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise PermissionError
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "link", fails)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", fails)
+        with pytest.raises(ConfigError, match="x cannot be written"):
+            write_whole(tmp_path / "x", [b"new"], overwrite=False)
+        assert list(tmp_path.iterdir()) == []
+        patched.setattr(os, "replace", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            write_whole(tmp_path / "x", [b"new"], overwrite=False)
+    assert list(tmp_path.iterdir()) == []
+    write_whole(tmp_path / "x", [b"new"], overwrite=False)  # nothing is in its way
+    assert (tmp_path / "x").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("place", ["/", "a\0b", "no/\ud800"])
+def test_a_place_that_cannot_be_is_refused_in_a_sentence(place: str, overwrite: bool) -> None:
+    with pytest.raises(ConfigError, match="cannot be written") as refused:
+        write_whole(Path(place), [b"new"], overwrite=overwrite)
+    assert (Path(place).name or place) in str(refused.value)
+
+
 def test_a_name_may_be_as_long_as_any(tmp_path: Path) -> None:
     write_whole(tmp_path / ("x" * 250), [b"new"], overwrite=False)
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"new"]

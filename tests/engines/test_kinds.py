@@ -787,6 +787,30 @@ def test_what_postgresql_knows_of_a_changed_copy_costs_nothing(
 
 
 @pytest.mark.postgres
+def test_rows_of_a_table_that_inherits_from_a_copy_are_not_counted(postgres: str, tmp_path: Path) -> None:
+    """Who owns the copy may make such a table, with a constraint like the copy's: it looks at no row that is there."""
+    with InPostgreSQL(postgres, tmp_path) as held, held.open() as session:
+        child = f"{held.place}_child"
+        held.do(
+            f"CREATE TABLE {child} AS SELECT CAST(0 AS SMALLINT) AS c0, CAST(0 AS SMALLINT) AS c1",
+            f"ALTER TABLE {child} ADD CONSTRAINT {UNWRITTEN} CHECK (false) NOT VALID",
+            f"ALTER TABLE {child} INHERIT {{copy}}",
+        )
+        try:
+            records = session._curator._records
+            copy = records._copy  # type: ignore[union-attr]
+            assert copy.rows() == 300
+            assert records.table(("a", "b")).tolist() == [[50, 50]] * 3
+            assert copy.sums(b"k" * 32)[1].tolist() == [[300, 0, 2], [300, 0, 1]]
+            held.do("DELETE FROM ONLY {copy} WHERE ctid IN (SELECT ctid FROM ONLY {copy} LIMIT 1)")
+            copy._tables.clear()
+            with pytest.raises(AnswerWithheld):  # together they have as many rows as before
+                session.ask(tacit.count(a=1))
+        finally:
+            held.do(f"DROP TABLE {child}")
+
+
+@pytest.mark.postgres
 @pytest.mark.parametrize(
     ("guarded", "done"),
     [
@@ -856,14 +880,14 @@ def test_a_new_ledger_refuses_the_copy_of_a_table_that_was_overwritten(tmp_path:
 
 
 def test_a_copy_is_on_the_disk_before_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done, fsync, replace = list[str](), os.fsync, os.replace
+    done, fsync, link = list[str](), os.fsync, os.link
 
     def synced(file: int) -> None:
         done.append("folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file")
         fsync(file)
 
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(os, "replace", lambda *paths: (done.append("named"), replace(*paths)))
+    monkeypatch.setattr(os, "link", lambda *paths: (done.append("named"), link(*paths)))
     copied(tmp_path, [(0, 0), (1, 1)])
     assert done == ["file", "named", "folder"]
 
@@ -896,8 +920,9 @@ def test_a_part_of_sparks_copy_that_is_replaced_is_noticed(spark: Any, tmp_path:
 def test_what_is_no_copy_is_not_forgotten(tmp_path: Path) -> None:
     path = written(tmp_path, [(0, 0), (1, 1)])
     rows = Rows(path, SMALL, tmp_path / "l.tacit")
-    (tmp_path / "l.tacit.codes.1.new").touch()  # by a run that was cut short, as are those below
-    for spilled in ("l.tacit.codes.spill.x", "l.tacit.codes.1.new.spill.x"):
+    unfinished = f"l.tacit.codes.{'0123456789abcdef' * 2}.new"
+    (tmp_path / unfinished).touch()  # by a run that was cut short, as are those below
+    for spilled in ("l.tacit.codes.spill.a_bc0123", f"{unfinished}.spill.zyxwv987"):
         (tmp_path / spilled).mkdir()
         (tmp_path / spilled / "rows.tmp").write_text("rows")
     assert rows.forget() == (str(tmp_path / "l.tacit.codes"), False)
@@ -907,6 +932,119 @@ def test_what_is_no_copy_is_not_forgotten(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no copy that Tacit has made"):
         Rows(path, SMALL, tmp_path / "l.tacit", copy=path).forget()
     assert Path(path).exists()
+
+
+def test_what_runs_have_left_is_what_is_there_when_they_are_cut_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, place = written(tmp_path, [(0, 0), (1, 1)]), tmp_path / "l.tacit.codes"
+    rows, there = Rows(path, SMALL, tmp_path / "l.tacit"), list[Path]()
+    keep = engines.DuckDB.keep
+
+    def cut_short(self: Any, select: str, place: str, about: str, check: Any, progress: Any) -> None:
+        def checked(*given: Any) -> None:
+            check(*given)
+            there.extend(one for one in tmp_path.iterdir() if one.name != "t.parquet")
+
+        keep(self, select, place, about, checked, progress)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engines.DuckDB, "keep", cut_short)
+        rows.encode(open_source(path))
+    assert len(there) == 3  # the file, and what is spilled while it is written and while it is checked
+    gc.collect()
+    place.unlink()
+    for one in there:
+        one.touch() if one.suffix == ".new" else one.mkdir()
+    rows.forget()
+    assert os.listdir(tmp_path) == ["t.parquet"]
+
+
+def test_what_others_have_beside_a_copy_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, place, ours = written(tmp_path, [(0, 0)]), tmp_path / "visits", "0123456789abcdef" * 2
+    same: dict[str, Any] = {"data": path, "domain": SMALL, "ledger": tmp_path / "l.tacit", "copy": str(place)}
+    for name in ("visits.2024.new", "visits.csv.new", f"visits.{ours.upper()}.new", f"visits.{ours}.new.csv",
+                 f"visits2.{ours}.new", "visits.spill.abcdefgh"):  # fmt: skip
+        (tmp_path / name).write_text("the owner's")
+    for name in ("visits.spill.study", "visits.old.spill.abcdefgh", f"visits.{ours}.new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "notes").write_text("the owner's")
+    (tmp_path / "visits.spill.linked_1").symlink_to("visits.spill.study")
+    kept = sorted(tmp_path.rglob("*"))
+    assert not tacit.forget(**same)
+    (tmp_path / f"visits.{ours[::-1]}.new").touch()
+    (tmp_path / "visits.spill.01234567").mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "geteuid", lambda: os.getuid() + 1)  # they are somebody else's
+        tacit.forget(**same)
+        assert len(sorted(tmp_path.rglob("*"))) == len(kept) + 2
+    tacit.forget(**same)
+    assert sorted(tmp_path.rglob("*")) == kept
+
+
+def test_a_copy_behind_a_link_is_forgotten_and_the_link_stays(tmp_path: Path) -> None:
+    path, link = written(tmp_path, [(0, 0), (1, 1)]), tmp_path / "codes"
+    same: dict[str, Any] = {"data": path, "domain": SMALL, "ledger": tmp_path / "l.tacit"}
+    (tmp_path / "large").mkdir()
+    tacit.encode(**same, copy=str(tmp_path / "large" / "codes"))
+    link.symlink_to("large/codes")
+    left = tmp_path / "large" / f"codes.{'0' * 32}.new"
+    left.touch()
+    opened(tmp_path, path, copy=str(link)).close()
+    assert tacit.forget(**same, copy=str(link))
+    gc.collect()
+    assert list((tmp_path / "large").iterdir()) == []
+    for work in (partial(opened, tmp_path, path), partial(tacit.encode, **same), partial(tacit.forget, **same)):
+        with pytest.raises(DataError, match=f"^{link} is a link to a file that is not there"):
+            work(copy=str(link))
+        assert os.readlink(link) == "large/codes"
+        assert list((tmp_path / "large").iterdir()) == []
+    link.unlink()  # as it says
+    opened(tmp_path, path, copy=str(link)).close()
+
+
+def test_a_copy_is_written_to_no_place_that_became_a_link_to_nothing(tmp_path: Path) -> None:
+    link = tmp_path / "codes"
+    link.symlink_to("elsewhere")
+    with pytest.raises(DataError, match="is a link to a file that is not there"), engines.new_file(str(link)):
+        pass
+    assert [one.name for one in tmp_path.iterdir()] == ["codes"]
+    for place in ("", f"{tmp_path}/none/", f"{tmp_path}/"):
+        with pytest.raises(FileNotFoundError), engines.new_file(place):
+            pass
+
+
+def test_what_is_no_place_of_a_copy_is_not_deleted(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("the owner's")
+    open_source("SELECT 0").engine.drop(f"{tmp_path}/notes/")
+    assert (tmp_path / "notes").exists()
+
+
+@pytest.mark.parametrize("linking", [True, False])
+def test_what_comes_to_the_place_of_a_copy_meanwhile_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linking: bool
+) -> None:
+    path, place = written(tmp_path, [(0, 0), (1, 1)]), tmp_path / "l.tacit.codes"
+    put = engines.put
+
+    def late(*given: Any, **how: Any) -> None:
+        place.write_text("the owner's")
+        put(*given, **how)
+
+    def link(*_: object) -> None:
+        raise PermissionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engines, "put", late)
+        if not linking:
+            patched.setattr(os, "link", link)
+        with pytest.raises(DataError, match=f"^{place} came to be while a copy was written for it, and stays"):
+            tacit.encode(data=path, domain=SMALL, ledger=tmp_path / "l.tacit")
+    gc.collect()
+    assert place.read_text() == "the owner's"
+    assert sorted(os.listdir(tmp_path)) == ["l.tacit.codes", "t.parquet"]
+    place.unlink()
+    opened(tmp_path, path).close()  # as it says
 
 
 @pytest.mark.parametrize("what", ["broken", "somebody's table", "a folder"])
@@ -1073,8 +1211,8 @@ def test_what_comes_back_is_checked(tmp_path: Path) -> None:
         table.flat[-1] += 5
         return table
 
-    for wrong in (lost, negative, lambda table: table[:-1], lambda table: table.astype(float)):
-        records = Counted(_Wrong(copied(tmp_path, rows), wrong), SMALL)
+    for i, wrong in enumerate((lost, negative, lambda table: table[:-1], lambda table: table.astype(float))):
+        records = Counted(_Wrong(copied(tmp_path, rows, f"wrong{i}"), wrong), SMALL)
         with pytest.raises(DataError, match="not those of the copy"):
             records.table(("a",))
         with pytest.raises(DataError, match=ANOTHER):  # before the next question is paid

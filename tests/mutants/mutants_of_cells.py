@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutant import plant
 
-_CELLS, _RECORDS = "trusted/cells.py", "trusted/records.py"
+_CELLS, _ENGINES, _RECORDS = "trusted/cells.py", "load/engines.py", "trusted/records.py"
 _ROW_WISE = "trusted/test_cells.py::test_what_is_not_row_by_row_is_refused_before_anything_runs"
 _COUNTS = "trusted/test_cells.py::test_counts_that_are_not_the_table_s_are_refused"
 
@@ -147,12 +147,76 @@ CELLS = (
         "load/test_files.py::test_a_file_that_is_changed_while_it_is_read_is_refused",
     ),
     plant(
+        "a file in a subquery that something is compared with",
+        "all that is counted is of one state of a file",
+        "load/files.py",
+        "isinstance(node, _TEXTS) and not node.is_number:",
+        "isinstance(node, _TEXTS) and not node.is_number and not node.find_ancestor(exp.EQ):",
+        "load/test_files.py::test_which_files_a_query_names",
+    ),
+    plant(
+        "files of a folder that a query reads",
+        "all that is counted is of one state of a file",
+        "load/files.py",
+        "for kind in kinds)",
+        "for kind in kinds[1:])",
+        "load/test_files.py::test_which_folders_a_query_names",
+    ),
+    plant(
+        "files that are looked for in another way than they are read",
+        "all that is counted is of one state of a file",
+        "load/files.py",
+        'connection.execute("SELECT file FROM glob($1)", [pattern]).fetchall()',
+        "[(file,) for file in glob.glob(pattern, include_hidden=True)]",
+        "load/test_files.py::test_files_are_those_that_the_engine_reads",
+    ),
+    plant(
         "a copy that was not checked",
         "nobody counts what was not checked",
-        "load/engines.py",
+        _ENGINES,
         "            check(self.kept(made), self)\n",
         "        check(self.kept(place), self)\n",
         "engines/test_kinds.py::test_a_value_that_is_not_declared_refuses_the_copy_and_leaves_none",
+    ),
+    plant(
+        "a copy in the place of a file that came meanwhile",
+        "what Tacit has not made stays",
+        _ENGINES,
+        "put(Path(made), Path(found), overwrite=False)",
+        "put(Path(made), Path(found), overwrite=True)",
+        "engines/test_kinds.py::test_what_comes_to_the_place_of_a_copy_meanwhile_stays",
+    ),
+    plant(
+        "whatever is called nearly like what runs leave is deleted",
+        "what Tacit has not made stays",
+        _ENGINES,
+        "_LEFT.fullmatch(",
+        "_LEFT.match(",
+        "engines/test_kinds.py::test_what_others_have_beside_a_copy_stays",
+    ),
+    plant(
+        "what others have left is deleted",
+        "what Tacit has not made stays",
+        _ENGINES,
+        " or left.stat().st_uid != os.geteuid()",
+        "",
+        "engines/test_kinds.py::test_what_others_have_beside_a_copy_stays",
+    ),
+    plant(
+        "a link that is forgotten in the place of the copy",
+        "a copy that is said to be deleted is",
+        _ENGINES,
+        "os.unlink(os.path.realpath(place))",
+        "os.unlink(place)",
+        "engines/test_kinds.py::test_a_copy_behind_a_link_is_forgotten_and_the_link_stays",
+    ),
+    plant(
+        "a copy where a link leads to nothing",
+        "a copy is written only to the disk that its owner named",
+        _ENGINES,
+        "    _check_link(place)\n    found = ",
+        "    found = ",
+        "engines/test_kinds.py::test_a_copy_is_written_to_no_place_that_became_a_link_to_nothing",
     ),
     plant(
         "a ledger that is bound to codes that nobody declared",
@@ -254,15 +318,23 @@ CELLS = (
     plant(
         "a copy in PostgreSQL that anybody writes to",
         "PostgreSQL refuses whoever writes to an encoded copy",
-        "load/engines.py",
+        _ENGINES,
         "CHECK (false) NOT VALID",
         "CHECK (true) NOT VALID",
         "engines/test_kinds.py::test_postgresql_refuses_whoever_writes_to_a_copy",
     ),
     plant(
+        "rows of whatever inherits from a copy in PostgreSQL",
+        "all that is counted is of the owner's table",
+        _ENGINES,
+        '        table.set("only", True)',
+        '        table.set("only", False)',
+        "engines/test_kinds.py::test_rows_of_a_table_that_inherits_from_a_copy_are_not_counted",
+    ),
+    plant(
         "a table of PostgreSQL that is known by its number alone",
         "what PostgreSQL knows of a changed copy refuses it before anything is paid",
-        "load/engines.py",
+        _ENGINES,
         "return str(self._found(place))",
         "return str((self._found(place) or ())[:2])",
         "engines/test_kinds.py::test_what_postgresql_knows_of_a_changed_copy_costs_nothing",

@@ -291,4 +291,12 @@ STORE = (
         "return rested._replace(open={**state.open, **opened})",
         "trusted/test_rules.py::test_what_is_spent_is_what_is_charged_and_what_is_open",
     ),
+    plant(
+        "an empty file in the place of one that failed",
+        "a file is there whole or not at all",
+        "whole_file.py",
+        "            if made.exists():",
+        "            if not made.exists():",
+        "test_whole_file.py::test_a_file_system_without_links_keeps_no_empty_file_of_what_failed",
+    ),
 )

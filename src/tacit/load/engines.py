@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -29,12 +30,15 @@ from tacit.load.columns import Dialect, TableColumn, csv_type, match, table_colu
 from tacit.load.files import files_of, state_of
 from tacit.load.progress import one_by_one, watched
 from tacit.model.domain import Domain
+from tacit.whole_file import put
 
 T = TypeVar("T")
 
 ENGINE_MEMORY = "700MB"  # of DuckDB where it works on an encoded copy: with ours, below 1 GB
 DIRECT_BITS = 20  # of the codes that rows are counted by, up to which DuckDB indexes an array and hashes nothing
 _NAME = "tacit_source"
+# What follows the name of a copy in those of our files and folders beside it: see `new_file` and `DuckDB._limit`.
+_LEFT = re.compile(r"(\.[0-9a-f]{32}\.new)?(?P<spilled>\.spill\.[a-z0-9_]{8})?")
 _UNREACHED = "the PostgreSQL server could not be reached: check the address, the user and the password."
 # What PostgreSQL knows of a table without reading it. It is another one after rows were written to new pages, after all
 # of them were deleted or written anew, and after columns or constraints came, went or changed places.
@@ -91,7 +95,7 @@ class DuckDB:
         return self._relate(self._connection if self.ours else None, self._types)
 
     def version(self) -> str:
-        found = files_of(self._read_from)
+        found = files_of(self._read_from, self._connection) if self._read_from else []
         # A folder may have the name of a table, and the copy may be written into it.
         return "\n".join(f"{one} {state_of(one) if os.path.isfile(one) else ''}" for one in found)
 
@@ -184,6 +188,7 @@ class DuckDB:
         return made
 
     def made_for(self, place: str) -> str | None:
+        _check_link(place)
         if not os.path.exists(place):
             return None
         named = exp.Literal.string(glob.escape(place)).sql("duckdb")
@@ -195,12 +200,19 @@ class DuckDB:
         return state_of(place)
 
     def drop(self, place: str) -> None:
-        Path(place).unlink(missing_ok=True)
+        if os.path.exists(place):
+            os.unlink(os.path.realpath(place))  # a link to it stays
 
     def sweep(self, place: str) -> None:
-        for kind in (".*.new", ".spill.*", ".*.new.spill.*"):
-            for left in Path(place).parent.glob(glob.escape(Path(place).name) + kind):
-                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
+        found = Path(os.path.realpath(place))
+        for left in found.parent.glob(glob.escape(found.name) + ".*"):
+            ours = _LEFT.fullmatch(left.name.removeprefix(found.name))
+            if ours is None or left.is_symlink() or left.stat().st_uid != os.geteuid():
+                continue
+            if ours["spilled"] and left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            elif not ours["spilled"] and left.is_file():
+                left.unlink(missing_ok=True)
 
     def _limit(self, place: str) -> None:
         """Beyond so much memory DuckDB writes what it works with to a folder beside `place`, which only we may enter.
@@ -209,7 +221,8 @@ class DuckDB:
         """
         if self._spilled is not None:
             return
-        self._spilled = tempfile.mkdtemp(prefix=f"{Path(place).name}.spill.", dir=Path(place).parent)
+        folder, name = os.path.split(os.path.realpath(place))
+        self._spilled = tempfile.mkdtemp(prefix=f"{name}.spill.", dir=folder)
         weakref.finalize(self, shutil.rmtree, self._spilled, ignore_errors=True)
         spilled = exp.Literal.string(self._spilled).sql("duckdb")
         self._connection.execute(f"SET memory_limit = '{ENGINE_MEMORY}'")
@@ -278,26 +291,32 @@ def is_database(path: str) -> bool:
 def new_file(place: str) -> Iterator[str]:
     """A file that only its owner reads, and that comes to its place when all that is done with it here is done.
 
-    It is on the disk by then: a power cut leaves the whole file at its place, or none.
+    It is on the disk by then: a power cut leaves the whole file at its place, or none, or an empty one on a file system
+    without links. What came to the place meanwhile stays.
     """
-    made = f"{place}.{uuid.uuid4().hex}.new"
+    if not os.path.basename(place):
+        raise FileNotFoundError(place)
+    _check_link(place)
+    found = os.path.realpath(place)
+    made = f"{found}.{uuid.uuid4().hex}.new"
     os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         yield made
-        _sync(made)
-        os.replace(made, place)
-        _sync(os.path.dirname(os.path.abspath(place)))
+        put(Path(made), Path(found), overwrite=False)
+    except FileExistsError:
+        raise DataError(
+            f"{place} came to be while a copy was written for it, and stays: begin again, or name another place."
+        ) from None
     finally:
         Path(made).unlink(missing_ok=True)
 
 
-def _sync(path: str) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+def _check_link(place: str) -> None:
+    """Refuse a link to what is not there: what it leads to may be a copy, on a disk that is not mounted."""
+    if os.path.islink(place) and not os.path.exists(place):
+        raise DataError(
+            f"{place} is a link to a file that is not there: bring that back, delete the link, or name another place."
+        )
 
 
 class Postgres:
@@ -396,7 +415,9 @@ class Postgres:
         return found
 
     def kept(self, place: str) -> Postgres:
-        return Postgres(self.url, named(place, "postgres"), place)
+        table = named(place, "postgres")
+        table.set("only", True)  # else the rows of whatever table inherits from it count, too
+        return Postgres(self.url, table, place)
 
     def made_for(self, place: str) -> str | None:
         found = self._found(place)

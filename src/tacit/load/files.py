@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import sqlglot
 from sqlglot import exp
 
+_KINDS = ("csv", "json", "parquet")  # of files that DuckDB reads in a folder: in the names of functions, and their own
+_TEXTS = (exp.Literal, exp.RawString, exp.ByteString)  # as DuckDB writes them: 'a.csv', $$a.csv$$, E'a.csv'
+_APART = (exp.EQ, exp.Kwarg, exp.PropertyEQ, exp.Table)  # an option of a function, like `sep = '*'`, or another table
 
-def files_of(patterns: Iterable[str]) -> list[str]:
+
+def files_of(patterns: Iterable[str], connection: Any) -> list[str]:
     """The files that these names and patterns stand for now, in one order. A name of nothing stands for itself."""
     found = set[str]()
     for pattern in patterns:
-        found.update(_matches(os.path.expanduser(pattern)) or [pattern])
+        found.update(_matches(pattern, connection) or [pattern])
     return sorted(found)
 
 
-def _matches(pattern: str) -> list[str]:
-    """What a pattern stands for. Like DuckDB's, `**` goes through no link to a folder: two that lead back to where they
-    are would make Python's own look through ever more folders.
-    """
-    before, deep, after = pattern.partition("**/")
-    if not deep or before[-1:] not in ("", "/"):
-        return glob.glob(pattern, include_hidden=True)
-    found = list[str]()
-    for top in glob.glob(before or ".", include_hidden=True):
-        for folder, _, _ in os.walk(top):
-            found += _matches(os.path.join(glob.escape(folder), after))
-    return found
+def _matches(pattern: str, connection: Any) -> list[str]:
+    """What DuckDB itself finds there when it reads: it knows `**`, `~` and `file:`, and which links it goes through."""
+    try:
+        return [file for (file,) in connection.execute("SELECT file FROM glob($1)", [pattern]).fetchall()]
+    except duckdb.Error:  # of what is elsewhere
+        return []
 
 
 def patterns_of(query: str) -> list[str]:
     """The names and patterns that a query of DuckDB has where its tables stand.
 
-    What it puts together from texts, or reads by a macro, is not found.
+    What it puts together from texts, reads by a macro, or names after TABLE or SUMMARIZE is not found.
     """
     try:
         tree = sqlglot.parse_one(query, dialect="duckdb")
@@ -44,12 +44,28 @@ def patterns_of(query: str) -> list[str]:
         return []
     found = list[str]()
     for table in tree.find_all(exp.Table):
-        # A file stands there by itself or in a function, whose options have names: `sep = '*'` is no pattern. Tables
-        # that are joined to it, and on what, belong to it as well.
-        found.append(".".join(part.name for part in table.parts))
-        texts = [text for text in table.this.find_all(exp.Literal) if text.is_string]
-        found += [text.this for text in texts if text.find_ancestor(exp.EQ, exp.Kwarg, exp.PropertyEQ) is None]
+        # A file stands there by itself or in a function. Tables that are joined to it, and on what, belong to it, too.
+        if isinstance(table.this, exp.Identifier):
+            found.append(".".join(part.name for part in table.parts))
+        else:
+            found += _given(table.this)
     return found
+
+
+def _given(function: exp.Expr) -> Iterator[str]:
+    """The names and patterns that a function of tables is given, and those of the files in a folder of such a name."""
+    called = function.name if isinstance(function, exp.Anonymous) else function.key
+    kinds = [kind for kind in _KINDS if kind in called.lower()]
+    for node in function.walk(prune=lambda node: isinstance(node, _APART)):
+        if isinstance(node, exp.Column):  # which such a function takes for a text
+            text = ".".join(part.name for part in node.parts)
+        elif isinstance(node, _TEXTS) and not node.is_number:
+            text = node.name
+        else:
+            continue
+        yield text
+        if node.parent is function or isinstance(node.parent, exp.Array):  # else it is a part of what is put together
+            yield from (f"{glob.escape(text or '.')}/**/*.{kind}" for kind in kinds)
 
 
 def state_of(place: str) -> str:
