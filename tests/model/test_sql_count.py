@@ -143,4 +143,4 @@ def test_who_counts_persons_is_told_what_counts_them_unless_another_column_was_m
     for counted in ("COUNT(", "COUNT(DISTINCT "):
         with pytest.raises(InvalidQuery) as refusal:
             sql.parse(f'SELECT {counted}"{column}") FROM data', DOMAIN)
-        assert ("tells persons apart" in refusal.value.sentence) == (suggestion is None)
+        assert ("how many persons" in refusal.value.sentence) == (suggestion is None)

@@ -129,8 +129,10 @@ def init(
     if given.person is not None:
         given = replace(given, person=_column(found, given.person))
     Budget(epsilon=given.epsilon, delta=1e-9)  # refuses an epsilon that is none
-    with waiting("Looking at the values"):
-        seen = look(data, table) if given.peek else None
+    seen = None
+    if given.peek:
+        with waiting("Looking at the values"):
+            seen = look(data, table)
     source = os.path.relpath(data, path.parent) if is_file else data
     text = draft(source, Path(data).name if is_file else "the data", table, given, found, seen)
     with writing(output) as file:

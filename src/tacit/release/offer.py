@@ -10,7 +10,7 @@ from tacit.model.noise_law import quantile, quantile_of_sum
 from tacit.model.residuals import Residuals
 from tacit.model.status import Expected
 from tacit.model.workload import Convolution, Marginal, Tree
-from tacit.release.classes import MEANS, ramps
+from tacit.release.classes import MEANS, MOST_SUMMED, ramps
 from tacit.release.forecast import WarmStarted
 from tacit.release.histogram import everything
 from tacit.release.online_terms import Terms
@@ -63,7 +63,8 @@ def of_warm_start(
         one, at_once = start.bars(warm, certify, confidence)
         # Both parts of a mean are within about that bar, so the mean is off by it over its rows: see `formula.share`.
         among = min(1000, public.rows)
-        mean = f" (a mean among {among:,} rows: ± {min(100.0, 100 * one / among):.0f} % of its attribute's span)"
+        width = f"± {min(100.0, 100 * one / among):.0f} % of its attribute's span"
+        mean = f" (a mean among {among:,} rows, chosen by at most {MOST_SUMMED - 1} attributes: {width})"
         numbers = any(ramps(domain, name)[MEANS] for name in domain.names)  # a date has no mean
         about = f"{sure} of questions with a few conditions{mean * numbers}", f"all of these at once ({sure})"
     else:

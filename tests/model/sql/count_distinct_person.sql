@@ -1,2 +1,2 @@
 SELECT COUNT(DISTINCT person_id) FROM data
--- expect: refused: unknown column 'person_id' (line 1, column 23); the columns are age, sex, region, smoker, visit, pay, balance, order, eye colour. COUNT(*) counts rows, which are persons where each has one row; what tells persons apart is not declared.
+-- expect: refused: unknown column 'person_id' (line 1, column 23); the columns are age, sex, region, smoker, visit, pay, balance, order, eye colour. COUNT(*) counts rows, which are persons where each has one row; how many persons there are otherwise is not answered.

@@ -288,15 +288,15 @@ def _both(a: Expression, b: Expression) -> Expression:
 
 
 def _counted_column(node: exp.Expr, read: Reading) -> str:
-    """The column whose values are counted. Often one that is asked for tells persons apart, and is not declared."""
+    """The column whose values are counted. Often one that tells persons apart is tried, which nobody can ask about."""
     try:
         return column(node, read)
     except InvalidQuery as refusal:
         if refusal.suggestion is not None:
             raise
         raise InvalidQuery(
-            f"{refusal.sentence} COUNT(*) counts rows, which are persons where each has one row; what tells persons "
-            "apart is not declared."
+            f"{refusal.sentence} COUNT(*) counts rows, which are persons where each has one row; how many persons "
+            "there are otherwise is not answered."
         ) from None
 
 

@@ -14,6 +14,7 @@ _BEGINNING = _OF_TEXT.format("a")
 BY_WORD = {
     "OVER": "a share of all rows is COUNT(*) * 100.0 / (SELECT COUNT(*) FROM data), and ORDER BY sorts the groups",
     "QUALIFY": "HAVING chooses among the groups",
+    "FETCH": "LIMIT 3 takes the first three",
     **dict.fromkeys(("ROLLUP", "CUBE", "GROUPING"), _TOTALS),
 }
 CALLED = {"LEFT": _BEGINNING, "RIGHT": _BEGINNING}  # these begin a join too
@@ -28,10 +29,15 @@ def instead_of(node: exp.Expr | None) -> str:
     found = ""
     if isinstance(node, _CUT_TEXT):
         found = _OF_TEXT.format(name)
-    elif isinstance(node, exp.TimeToStr):
+    elif isinstance(node, exp.TimeToStr | exp.ToChar):
         found = f"strftime({name}, '%Y-%m'), strftime({name}, '%Y') and date_trunc('month', {name}) are"
     elif isinstance(node, exp.Mode) or (isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Mode)):
         found = f"SELECT {name}, COUNT(*) FROM data GROUP BY {name} ORDER BY COUNT(*) DESC LIMIT 1 is"
+    elif isinstance(node, exp.Floor) and isinstance(node.this, exp.Div):
+        found = f"{text(node)} * {text(node.this.expression)} is"
+    elif isinstance(node, exp.RegrSlope):
+        pair = f"({text(node.this)}, {text(node.expression)})"
+        found = f"COVAR_POP{pair} / VAR_POP({text(node.expression)}) is"
     elif called == "IQR":
         found = f"QUANTILE_CONT({name}, 0.75) - QUANTILE_CONT({name}, 0.25) is"
     elif called in ("GEOMEAN", "GEOMETRIC_MEAN") or (isinstance(node, exp.AggFunc) and node.find(exp.Ln, exp.Log)):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from tacit.errors import InvalidQuery
 from tacit.model.ask import GroupBy
@@ -197,7 +197,8 @@ def finite(found: object) -> float:
 def text(node: exp.Expr) -> str:
     """A piece of the statement for a message."""
     try:
-        return node.sql(dialect="duckdb", comments=False).strip()[:60]
+        # What DuckDB has no words for is written all the same, and not complained about.
+        return node.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.IGNORE).strip()[:60]
     except Exception:  # what can be read cannot always be written: DATE()
         return "this expression"
 
