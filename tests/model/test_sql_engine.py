@@ -620,15 +620,15 @@ def test_generated_statements_are_answerable() -> None:
 
 @pytest.mark.audit
 @pytest.mark.parametrize("seed", range(200, 220))  # in parts, so that the processors share them
-def test_a_hundred_thousand_generated_statements_are_answerable(seed: int) -> None:
+def test_a_hundred_thousand_generated_statements_are_answerable(seed: int, size: float) -> None:
     exact = Exact(seed)
-    for _ in range(5_000):
+    for _ in range(max(50, round(size * 5_000))):
         answerable(statement(exact.chance)[0])
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize("seed", range(100, 120))
-def test_ten_thousand_answers_are_those_of_the_engine(seed: int) -> None:
+def test_ten_thousand_answers_are_those_of_the_engine(seed: int, size: float) -> None:
     exact = Exact(seed)
-    for _ in range(500):
+    for _ in range(max(20, round(size * 500))):
         agrees(exact, *statement(exact.chance))
