@@ -7,7 +7,6 @@ answer says so and stays. Everything here is public, and anybody may call it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, NOISE, Bar, Facts, Receipt, Source, joined
-from tacit.model.noise_law import quantile_of_sum, variance
+from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
@@ -105,17 +104,6 @@ class Purchase:
 
     def covers(self, query: Query) -> bool:
         return self.scope.issuperset(query.scope) and self.release.covers(query)
-
-    def law(self, query: Query, confidence: float) -> float:
-        """The bar of what this says about a question, by the law of its noise alone, in grid steps."""
-        found = self.release
-        if not isinstance(found, NoisyTable) or query.unit > 1:
-            return found.law(query, confidence)
-        # A conjunction of conditions is as many cells as its factors multiply to: no array of them is made.
-        inside = math.prod(int(np.count_nonzero(factor.weights)) for factor in query.factors)
-        cells = math.prod(factor.weights.size for factor in query.factors)
-        each = self.measured.values.size // cells
-        return quantile_of_sum(found.noise, each * min(inside, cells - inside), confidence)
 
     def reach(self, query: Query, shown: int, confidence: float, law: float) -> float:
         """How far the truth is from a value at most, where the bar of the noise alone is known."""
@@ -266,7 +254,7 @@ class Bought:
             return answer
         most = self._public.rows * query.unit  # a bar as wide as that says nothing
         sure, shown = self._sure_of, facts.bars[0].width if facts.bars else most
-        laws = [(one.law(query, sure), one.entry, one) for one in self._sure(query, facts.receipt.entry)]
+        laws = [(one.release.law(query, sure), one.entry, one) for one in self._sure(query, facts.receipt.entry)]
         law, _, surest = min(laws, default=(most, 0, None))
         if surest is None or law >= shown:
             return answer
@@ -291,7 +279,7 @@ class Bought:
             if isinstance(one.release, NoisyTable | NoisyResiduals)
             and (one.measured.start is not None or not self._learned)
         ]
-        surest = min(known, key=lambda one: (one.law(query, self._sure_of), one.entry), default=None)
+        surest = min(known, key=lambda one: (one.release.law(query, self._sure_of), one.entry), default=None)
         if surest is None:
             return answer.centre
         assert isinstance(surest.release, NoisyTable | NoisyResiduals)

@@ -66,21 +66,21 @@ class NoisyTable:
     def law(self, query: Query, confidence: float) -> int:
         """The bar of the noise alone: the error of the query's answer, in grid steps."""
         inside = self._inside(query)
-        shape = [self._sizes[name] for name in inside.scope]
-        each = math.prod(size for name, size in self._sizes.items() if name not in inside.scope)
+        if inside.unit == 1 and self.where.is_everyone:
+            # A conjunction of conditions is as many cells as its factors multiply to: no array of them is made.
+            some = math.prod(int(np.count_nonzero(factor.weights)) for factor in inside.factors)
+            cells = math.prod(factor.weights.size for factor in inside.factors)
+            each = self._cells.size // cells
+            return quantile_of_sum(self.noise, each * min(some, cells - some), confidence)
+        chosen, each = self._added_up(inside)
         if inside.unit == 1:
-            some = summed(inside, inside.scope, shape) if self.where.is_everyone else _some(inside, shape)
-            return quantile_of_sum(self.noise, each * some, confidence)
-        chosen = _chosen(inside, shape) if self.where.is_everyone else sides(inside, inside.scope, shape)[0]
+            return quantile_of_sum(self.noise, each * max(1, int(np.count_nonzero(chosen))), confidence)
         squares = float(((chosen / inside.unit) ** 2).sum())
         return math.ceil(inside.unit * float(weighted_widths(self.noise, each * squares, confidence)))
 
     def centre(self, query: Query) -> Centre:
         """The query's answer, and the draws in the cells that it is a sum of."""
-        inside = self._inside(query)
-        shape = [self._sizes[name] for name in inside.scope]
-        each = math.prod(size for name, size in self._sizes.items() if name not in inside.scope)
-        chosen = _chosen(inside, shape) if self.where.is_everyone else sides(inside, inside.scope, shape)[0]
+        chosen, each = self._added_up(self._inside(query))
         squares, draws = float((chosen.astype(np.float64) ** 2).sum()), max(1, int(np.count_nonzero(chosen)))
         law = Draws(self.noise, each * squares, float(chosen.max(initial=0)), each * draws)
         return Centre(self.value(query), law)
@@ -112,6 +112,12 @@ class NoisyTable:
     def values_of(self, name: str) -> CellSums:
         """The noisy counts of one attribute's values."""
         return CellSums(self.noise, self._sums((name,)), self._cells.size // self._sizes[name])
+
+    def _added_up(self, inside: Query) -> tuple[NDArray[np.int64], int]:
+        """The weights of the sums that an answer adds up, and how many cells each of these is a sum of."""
+        shape = [self._sizes[name] for name in inside.scope]
+        each = math.prod(size for name, size in self._sizes.items() if name not in inside.scope)
+        return _chosen(inside, shape) if self.where.is_everyone else inside.table(inside.scope, shape), each
 
     def _inside(self, query: Query) -> Query:
         found = self._within(query)
@@ -182,10 +188,6 @@ def _chosen(query: Query, shape: list[int]) -> NDArray[np.int64]:
     inside, outside = sides(query, query.scope, shape)
     few, others = np.count_nonzero(inside), np.count_nonzero(outside)
     return inside if few < others or (few == others and not query.complement) else outside
-
-
-def _some(query: Query, shape: list[int]) -> int:
-    return max(1, int(np.count_nonzero(query.table(query.scope, shape))))
 
 
 def _rest(where: Query, names: tuple[str, ...], query: Query) -> Query | None:
