@@ -88,9 +88,9 @@ def fit(
 ) -> Fitted:
     """Fit released answers: whole tables, residuals, trees, single questions and lists, each with its noise.
 
-    It goes through all cells, of which there are at most `MAX_LISTED_CELLS`. With a `prior` the fit starts from what it says. By default pulls are found from the answers. `before` is an earlier
-    fit of some of the answers: the new one starts there and is soon done. `progress` is told how many sweeps are done,
-    and of how many at most.
+    A fit goes through all cells, of which there are at most `MAX_LISTED_CELLS`. With a `prior` it starts from what that
+    says. By default pulls are found from the answers. `before` is an earlier fit of some of the answers: the new one
+    starts there and is soon done. `progress` is told how many sweeps are done, and of how many at most.
     """
     order = axis_order(domain)
     known = list(measured)
