@@ -138,7 +138,7 @@ def test_counts_beyond_64_bits_on_the_way_are_exact() -> None:
     for query in (among(SMALL, "a", 1), among(SMALL, "a", 1) & among(SMALL, "b", 0), ramp, ramp & among(SMALL, "b", 1)):
         assert found.value(query) == int((query.table(SMALL.names, SMALL.shape) * rows).sum())
     assert found.table(marginal(SMALL, "a", "b")).values.tolist() == rows.tolist()
-    ranges = FlatTable(found, "a", SMALL, ROWS * 2**31, 0.9)
+    ranges = FlatTable(found.values_of("a"), "a", SMALL, ROWS * 2**31, 0.9)
     assert ranges.cdf().values.tolist() == np.cumsum(rows.sum(axis=1)).tolist()
     true = float(np.arange(3) @ rows.sum(axis=1)) / float(rows.sum())
     assert ranges.mean().value == pytest.approx(true)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Told
-from tacit.model.facts import EXACT, NOISE, Bar, Facts, Receipt, Source, joined
+from tacit.model.facts import EXACT, NOISE, Bar, Facts, Source, joined
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
@@ -41,22 +40,9 @@ FIRST_STAYS = "the first answer stays, and a later release is sharper"
 Ranged = Distribution | FlatTable | Rectangles
 
 
-class Release(Protocol):
-    """What one purchase says about any question inside it, in the question's grid steps."""
-
-    receipt: Receipt
-
-    def covers(self, query: Query) -> bool: ...
-
-    def value(self, query: Query) -> int: ...
-
-    def law(self, query: Query, confidence: float) -> float:
-        """The bar of the noise alone."""
-        ...
-
-    def reach(self, query: Query, shown: int, confidence: float) -> int:
-        """How far the truth is from a value at most, with this probability: by the law of this release's noise."""
-        ...
+# What one purchase says about any question inside it, in the question's grid steps: whether it covers it, its value,
+# the bar of the noise alone (`law`), and how far the truth is from whatever value at most, by that law (`reach`).
+Release = NoisyTable | NoisyResiduals | Rectangles | Distribution
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,10 +116,9 @@ class Purchase:
         if len(names) > 1 or names[0] not in self.scope or not self.plain:
             return None
         if isinstance(found, NoisyTable) or (isinstance(found, NoisyResiduals) and names in found.question.scopes):
-            return FlatTable(found, names[0], self.domain, self.rows, sure)
+            return FlatTable(found.values_of(names[0]), names[0], self.domain, self.rows, sure)
         if isinstance(found, NoisyResiduals):
             return None
-        assert isinstance(found, Distribution)
         return found.at(sure)
 
     def estimate(self, query: Query) -> Estimate:
