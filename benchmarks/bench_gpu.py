@@ -90,7 +90,7 @@ def mixtures(sizes: list[int]) -> None:
                     )
                 )
         devices = MEMORY, torch_device()
-        problem, card = (Problem(domain, measured, 50_000, None, device) for device in devices)
+        problem, card = (Problem(domain, measured, 50_000, device=device) for device in devices)
         components = fit_mixture.COMPONENTS
         place = rng.normal(0, 1, (components, problem.width)).astype(np.float32), np.zeros(components, np.float32)
         theirs = [card.device.back(one) for one in card.slopes(*(card.device.hold(one) for one in place))]

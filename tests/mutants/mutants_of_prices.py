@@ -476,8 +476,8 @@ PRICES = (
         "whatever is weighed is taken for certified",
         "a dry run names no less than a question can cost, and no more than it has to",
         "release/knowledge.py",
-        "if len(sides) <= self.most.get(kind, 0) and all(side.listed for side in sides):",
-        "if all(side.listed for side in sides):",
+        "return any(certified_by([asked(factor, self.domain, self.runs) for factor in factors], self.most))",
+        "return all(asked(factor, self.domain, self.runs).listed for factor in factors)",
         "release/test_quotients.py::test_a_quotient_that_is_not_certified_costs_one_question_at_most",
     ),
     plant(

@@ -80,7 +80,9 @@ if find_spec("torch") is not None:  # the extra `gpu`
 
     def test_a_mixture_has_the_same_gradient_and_fits_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
         measured = everything(cells_of(some_mixture()))
-        problems = [Problem(MIXED, measured, 10_000, 50.0, device) for device in (MEMORY, torch_device("cpu"))]
+        problems = [
+            Problem(MIXED, measured, 10_000, pull=50.0, device=device) for device in (MEMORY, torch_device("cpu"))
+        ]
         rng = np.random.default_rng(1)
         at = rng.normal(0, 0.5, (3, problems[0].width)).astype(np.float32), rng.normal(0, 0.5, 3).astype(np.float32)
         pairs = [problem.slopes(*(problem.device.hold(one) for one in at)) for problem in problems]

@@ -1009,7 +1009,7 @@ def test_more_conditions_than_are_certified_have_no_more_rows_than_some_of_them(
     rng, asked = np.random.default_rng(9), []
     with start(tmp_path, data=wide_rows(), domain=WIDE) as session:
         session.start()
-        most, together = base_of(session).share.certificate.attributes, base_of(session)._largest_box
+        most, together = base_of(session).share.certificate.attributes, base_of(session)._most["boxes"]
         before = session.spent
         for _ in range(30):
             low = int(rng.integers(0, 12))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from scipy.optimize import minimize
 from scipy.special import wrightomega
 
 import tacit
-from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
@@ -318,23 +316,6 @@ def test_the_normaliser_is_found_from_anywhere(softness: float, shift: float) ->
     base = np.random.default_rng(5).normal(shift, 50, 100)
     z = solve_normaliser(base, softness)
     assert softness * float(wrightomega(base - z).sum()) == pytest.approx(1, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"rows": 0}, InvalidQuery),
-        ({"sweeps": 0}, InvalidQuery),
-        ({"close": 0.0}, InvalidQuery),
-        ({"pull": 0.0}, InvalidQuery),
-        ({"pull": math.nan}, InvalidQuery),
-        ({"domain": Domain({f"c{i}": tacit.integer(0, 9) for i in range(9)}), "measured": []}, InvalidDomain),
-    ],
-)
-def test_what_is_refused(arguments: dict[str, Any], error: type[Exception]) -> None:
-    given: dict[str, Any] = {"domain": DOMAIN, "measured": some_answers(), "rows": N} | arguments
-    with pytest.raises(error):
-        fit(given.pop("domain"), given.pop("measured"), given.pop("rows"), **given)
 
 
 def test_the_hypothesis_is_an_ordinary_one() -> None:

@@ -116,7 +116,7 @@ def test_without_noise_the_truth_is_read_off(query: Query) -> None:
     found = purchase(DOMAIN, question, answers(DOMAIN, question))
     assert found.covers(query)
     assert found.estimate(query).value == truth(DOMAIN, query)
-    assert found.release.reach(query, truth(DOMAIN, query) + 5, 0.9) == 5 + found.law(query, 0.9)
+    assert found.release.reach(query, truth(DOMAIN, query) + 5, 0.9) == 5 + found.release.law(query, 0.9)
 
 
 def test_counts_beyond_64_bits_on_the_way_are_exact() -> None:
@@ -138,7 +138,7 @@ def test_counts_beyond_64_bits_on_the_way_are_exact() -> None:
     for query in (among(SMALL, "a", 1), among(SMALL, "a", 1) & among(SMALL, "b", 0), ramp, ramp & among(SMALL, "b", 1)):
         assert found.value(query) == int((query.table(SMALL.names, SMALL.shape) * rows).sum())
     assert found.table(marginal(SMALL, "a", "b")).values.tolist() == rows.tolist()
-    ranges = FlatTable(found, "a", SMALL, ROWS * 2**31, 0.9)
+    ranges = FlatTable(found.values_of("a"), "a", SMALL, ROWS * 2**31, 0.9)
     assert ranges.cdf().values.tolist() == np.cumsum(rows.sum(axis=1)).tolist()
     true = float(np.arange(3) @ rows.sum(axis=1)) / float(rows.sum())
     assert ranges.mean().value == pytest.approx(true)
@@ -296,7 +296,7 @@ def test_every_cell_of_a_table_is_its_own_question(names: tuple[str, ...], where
         for cell, value in zip(asked.queries(DOMAIN), table.values.flat, strict=True):
             if not cell.is_constant:
                 assert value == found.estimate(cell).value
-                laws.append(found.law(cell, 0.9))
+                laws.append(found.release.law(cell, 0.9))
         assert table.facts.width == max(laws)
 
 
@@ -313,7 +313,7 @@ def test_ranges_have_the_counts_that_they_have_anywhere_else(name: str) -> None:
                 told = ranges.counts(first, last)
                 if not query.is_constant:
                     assert float(told.values) == found.estimate(query).value
-                    assert float(told.errors) == found.law(query, 0.9)
+                    assert float(told.errors) == found.release.law(query, 0.9)
         band, curve = ranges.cdf().half_width, np.cumsum(counts(DOMAIN, (name,)))[: DOMAIN[name].bins]
         if scale:
             assert band >= float(ranges.counts(0, 1).errors)

@@ -16,7 +16,7 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.table import Listing, Table
 from tacit.model.workload import Marginal
-from tacit.release.hypothesis.noisy_table import NoisyTable, answer_from, summed
+from tacit.release.hypothesis.noisy_table import NoisyTable, answer_from, smaller_side
 
 DOMAIN = tacit.Domain({"a": tacit.integer(0, 3), "b": tacit.category(["x", "y"])})
 NAMES, SHAPE, N = ("a", "b"), (4, 2), 1000
@@ -39,7 +39,8 @@ def test_a_query_and_its_complement_add_up_and_use_as_few_cells() -> None:
         other = ~query
         found = [answer_from(one, NAMES, cells, N) for one in (query, other)]
         assert sum(found) == N * query.unit
-        assert summed(query, NAMES, SHAPE) == summed(other, NAMES, SHAPE)
+        mine, theirs = (smaller_side(one, NAMES, SHAPE)[0] for one in (query, other))
+        assert np.count_nonzero(mine) == np.count_nonzero(theirs)
         inside = query.core.table(NAMES, SHAPE)
         few, many = np.count_nonzero(inside), np.count_nonzero(query.unit - inside)
         halves += few == many

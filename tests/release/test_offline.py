@@ -21,7 +21,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, marginal
 from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.offline import Constructed, guess, plan
-from tacit.release.rules import RULES, Learner, NamedRule
+from tacit.release.rules import RULES, NamedRule, rule_of
 from tacit.release.rules.median_net import MedianNet
 from tacit.session import Session
 from tacit.theory import lecture_8, lecture_12
@@ -322,8 +322,8 @@ def test_a_rule_says_itself_that_one_serves_every_alpha(monkeypatch: pytest.Monk
     for single, alphas in ((True, [1.0]), (False, [0.1, 0.2])):
         made.clear()
         monkeypatch.setitem(RULES, "halfway", NamedRule(make, for_every_alpha=single))
-        learner = Learner("halfway", DOMAIN, 100)
-        assert [learner.of(alpha) is learner.of(0.1) for alpha in (0.1, 0.2)] == [True, single]
+        of_alpha = rule_of("halfway", DOMAIN, 100)
+        assert [of_alpha(alpha) is of_alpha(0.1) for alpha in (0.1, 0.2)] == [True, single]
         assert made == alphas
 
 

@@ -1,8 +1,8 @@
-"""What was paid for, as the lines of a ledger or of a published file say it. Called by `Public`."""
+"""What was paid for and what may be spent, as the lines of a ledger or of a published file say it. For `Public`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import takewhile
 from typing import Any, NamedTuple, Protocol
@@ -13,9 +13,12 @@ from tacit.model.body import ScopedAnswer
 from tacit.model.budget import Loss, Measure
 from tacit.model.description import describe
 from tacit.model.entry import (
+    Carried,
+    Closed,
     Comparison,
     Discovered,
     Entry,
+    Extended,
     Found,
     FreeAnswer,
     GateTerms,
@@ -29,6 +32,7 @@ from tacit.model.entry import (
     released,
 )
 from tacit.model.facts import Receipt
+from tacit.model.status import Extension
 from tacit.model.workload import Question
 from tacit.store.chain import Line, Mark
 
@@ -103,7 +107,7 @@ class Account:
         """
         for line in takewhile(lambda line: line.seq <= until, self._lines.lines(after, _RELEASES)):
             if _is_paid(line) or line.kind in ("measured", "told"):
-                yield (_peek(line.body).question.kind if line.kind == "measured" else line.kind), line
+                yield _kind(line), line
 
     def recalled(self, line: Line) -> tuple[Purchased, Measured | Told | None]:
         """What a line says, with the answer if it has one."""
@@ -117,8 +121,7 @@ class Account:
         """
         for line in self._lines.since(after)[1]:
             if _is_paid(line):
-                kind = _peek(line.body).question.kind if line.kind == "measured" else line.kind
-                yield kind, line.atoms, line.seq
+                yield _kind(line), line.atoms, line.seq
 
     def _purchased(self, line: Line, answer: Measured | Told | None = None) -> Purchased:
         entry = decode(line.kind, line.body) if answer is None else answer  # wide questions are not made twice
@@ -173,7 +176,52 @@ def owner_of(intent: Intent) -> str | None:
 _peek = Decoder(ScopedAnswer).decode
 
 
+def _kind(line: Line) -> str:
+    """The kind of the question where something was measured, and else of the line: no question is made."""
+    return _peek(line.body).question.kind if line.kind == "measured" else line.kind
+
+
 def scope_of_single(body: str) -> frozenset[str] | None:
     """The attributes of a single count or sum that was measured, without making the question; None of anything else."""
     question = _peek(body).question
     return frozenset(name for f in question.factors for name in f.scope) if question.kind == "query" else None
+
+
+# -- what may be spent -------------------------------------------------------------------------------------------------
+
+
+class Spendable(NamedTuple):
+    """The whole budget, and what has made it so.
+
+    extensions: the decisions to raise it, in order.
+    continues, carried: what another ledger had spent that this one goes on from, and the atoms that this charged here.
+    closing: the entry and the line with which another ledger took over what was left.
+    """
+
+    whole: Loss
+    extensions: tuple[Extension, ...] = ()
+    continues: Carried | None = None
+    carried: int = 0
+    closing: tuple[Closed, Line] | None = None
+
+    def after(self, line: Line) -> Spendable:
+        """The limits after one more line that says what may be spent."""
+        match entry := decode(line.kind, line.body):
+            case Extended(budget):
+                whole = self.whole + Loss(self.whole.measure, line.atoms)
+                one = Extension(budget, whole, line.time, Receipt(line.seq, line.hash))
+                return self._replace(whole=whole, extensions=(*self.extensions, one))
+            case Carried():
+                return self._replace(continues=entry, carried=line.atoms)
+            case Closed():
+                return self._replace(closing=(entry, line))
+            case _:
+                return self
+
+
+def spendable(total: Loss, lines: Iterable[Line]) -> Spendable:
+    """What may be spent of a ledger that was made with `total`, after these lines, by a fold over them."""
+    limits = Spendable(total)
+    for line in lines:
+        limits = limits.after(line)
+    return limits

@@ -83,11 +83,7 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
 
 def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) -> Answers:
     """The answer to a question from its parts; `words` are the question's own, where they are known already."""
-    # Nearly every question is a count, which has said what there is to say, and is as sure as the session.
-    if words is not None and isinstance(ask, Count):
-        made = _combined(ask, found, setting, words)
-    else:
-        made = _made(ask, found, setting, words)
+    made = _made(ask, found, setting, words)
     if made.facts.bars and made.facts.bars[0].confidence >= setting.confidence:
         return made
     why = _why_less_sure(made, setting)
@@ -106,11 +102,10 @@ def _why_less_sure(made: Answers, setting: Setting) -> str:
 
 
 def _made(ask: Ask, found: Found, setting: Setting, words: str | None = None) -> Answers:
-    text = words if words is not None else ask.words(setting.domain)
-    ranged = isinstance(ask, Cdf | Histogram | Range) or (isinstance(ask, Quantile | Mean) and ask.from_ranges)
-    made = _combined(ask, found, setting, text)
+    made = _combined(ask, found, setting, words if words is not None else ask.words(setting.domain))
     if isinstance(ask, Count):  # nearly every question is one, and has said what there is to say
         return made
+    ranged = isinstance(ask, Cdf | Histogram | Range) or (isinstance(ask, Quantile | Mean) and ask.from_ranges)
     more = joined((*clamped_values(ask, setting.domain), curves.offer(ask, found, setting) if ranged else ""))
     return replace(made, facts=replace(made.facts, note=joined((made.facts.note, more)))) if more else made
 

@@ -27,11 +27,13 @@ from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.status import Expected
 from tacit.release.classes import (
+    BOXES,
     MEANS,
     MOST_QUESTION_CELLS,
     MOST_RUNS,
     MOST_SCOPES,
     MOST_SUMMED,
+    SAMPLE,
     SUMS,
     Hypothesis,
     Miss,
@@ -46,7 +48,7 @@ from tacit.release.classes import (
     sampled,
     sums,
 )
-from tacit.release.corner_sums import Side, Sums
+from tacit.release.corner_sums import MOST_MIXED, Side, Sums, certified_by
 from tacit.release.estimate import Ceiling, Estimate
 from tacit.release.noise_sum import Draws
 from tacit.release.prospect import SHARE, CertifiedError, Prospect
@@ -57,11 +59,9 @@ from tacit.release.warm_start import WarmStart
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
-SAMPLE, BOXES = "conjunctions of runs", "boxes"  # lists, by name, beside those of sums
 EARLIER = "conjunctions"  # what earlier versions have certified in place of the first: their ranges are one run each
 SHARES = {SAMPLE: 0.82, BOXES: 0.18}  # of what a certificate costs; means and sums share the figure of conjunctions
 _MOST_ROWS = MOST_STEPS // GRID - 1  # of error that are not counted
-MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
 # Conditions of a long conjunction of which some are taken together: those that the fewest rows meet.
 MOST_TRIED_SIDES = 6
 # Times the error to expect of sums: so the figure is seldom theirs, and counts have the narrower bars. What is summed
@@ -130,7 +130,7 @@ class Base:
         # Earlier versions had one list of sums, by itself, with the weights p of means and without 1 - p.
         one_list = SUMS in certificates and not isinstance(certificates[SUMS].measured.question, Certificates)
         self._one_list = one_list and MEANS not in self.summed
-        self._largest_box = 0 if self.largest is None else self.largest.certificate.attributes
+        self._most = {kind: figure.certificate.attributes for kind, figure in self._figures.items()}
         self._earlier = public.keys_before(self.receipt.entry)
         self._known: dict[tuple[str, int, bytes, bool], Side] = {}
         self._tables = lru_cache(maxsize=MOST_SCOPES)(self._table)
@@ -159,21 +159,17 @@ class Base:
         """
         if not isinstance(query, Query) or not 0 < len(query.factors) <= self.share.certificate.attributes:
             return None
-        sides, boxes, unit = list[Side](), 1.0, 1
+        sides, unit = list[Side](), 1
         for factor in query.factors:
             side = self._side(factor, len(query.factors) == 1)
             if side is None:
                 return None
             sides.append(side)
-            boxes, unit = boxes * side.boxes, unit * side.unit
+            unit *= side.unit
         table = self._tables(tuple([side.name for side in sides]))
         if table is None or unit > GRID or (self._earlier and query.core.key in self._earlier):
             return None
-        kind = SAMPLE if unit == 1 else next(side.ramp for side in sides if side.unit > 1)
-        figure = self._figures.get(kind)
-        if figure is None or len(sides) > figure.certificate.attributes or not all(side.listed for side in sides):
-            kind = ""
-        boxes = boxes if boxes <= MOST_MIXED and len(sides) <= self._largest_box else 0.0
+        kind, boxes = certified_by(sides, self._most)
         if not kind and not boxes:
             return None
         value = (table.inside([side.ends for side in sides]) + GRID // 2) // GRID
@@ -198,7 +194,7 @@ class Base:
         if not self.share.certificate.attributes < len(known) == len(sides) or query.core.key in self._earlier:
             return None
         fewest = sorted(known, key=lambda side: (self._most_of((side,)), side.name))[:MOST_TRIED_SIDES]
-        ends = [self._most_of(some) for some in combinations(fewest, min(len(fewest), self._largest_box))]
+        ends = [self._most_of(some) for some in combinations(fewest, min(len(fewest), self._most[BOXES]))]
         end = min([self._rows, *ends])
         value = min(round(self.hypothesis.answer(query.core) * self._rows), end)
         width = max(1, value, end - value)
@@ -223,11 +219,7 @@ class Base:
             return None
         known = (factor.scope[0], factor.unit, factor.weights.tobytes(), alone)
         if known not in self._known:
-            side = Side.of(factor, self._domain, self._runs)
-            if alone:  # n less the others: the error is the same, and so is what is certified of it
-                other = Side.of(factor.flipped(), self._domain, self._runs)
-                if (other.listed, -other.boxes) > (side.listed, -side.boxes):
-                    side = side._replace(listed=other.listed, boxes=other.boxes, flipped=True, ramp=other.ramp)
+            side = (Side.alone if alone else Side.of)(factor, self._domain, self._runs)
             self._known[known] = self._as_it_was_listed(side, factor, alone) if self._one_list else side
         return self._known[known]
 

@@ -30,7 +30,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.block import of_each_block, table_of_each_block
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.facts import EXACT, NEWEST_FIRST, NOISE, Bar, Facts, Receipt, about, all_of, joined
+from tacit.model.facts import EXACT, NEWEST_FIRST, NOISE, Bar, Facts, about, all_of, joined
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -148,10 +148,9 @@ class Blockwise:
         whole = self._table(Marginal(need.names, Query.constant(everyone=True)), asks, told)
         if whole.noise is None:
             raise InvalidQuery(f"the blocks tell {need.names[0]} in different ways: ask one block.")
-        summed_cells = _SummedCells(CellSums(whole.noise, whole.values, whole.draws))
         rows, confidence = sum(self._terms.sizes), self._terms.confidence
-        flat = FlatTable(summed_cells, need.names[0], self._terms.domain, rows, confidence)
-        return Released(flat, whole.facts)
+        cells = CellSums(whole.noise, whole.values, whole.draws)
+        return Released(FlatTable(cells, need.names[0], self._terms.domain, rows, confidence), whole.facts)
 
     def _count(self, asked: Query, group: BlockGroup, told: Told) -> Estimate:
         """What a ledger says about a count. Where every row has the same weight, its number of rows says it."""
@@ -210,17 +209,6 @@ class Blockwise:
         found = told[ask.group][ask.asked]
         assert isinstance(found, TableEstimate)
         return found if ask.sign == 1 else replace(found, values=-found.values)
-
-
-@dataclass
-class _SummedCells:
-    """The counts of one attribute's values over several blocks, whose ledgers have no receipt in common."""
-
-    cells: CellSums
-    receipt = Receipt(0, "")
-
-    def values_of(self, name: str, /) -> CellSums:
-        return self.cells
 
 
 def _is_public(asked: Need) -> bool:

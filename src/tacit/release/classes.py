@@ -36,7 +36,8 @@ Hypothesis = Dense | Mixture
 Conditions = NDArray[np.uint8]
 WholeWeights = NDArray[np.int64]
 
-MEANS, SUMS = "means", "sums"  # lists of sums, by name: of the parts of means, and of others
+SAMPLE, BOXES = "conjunctions of runs", "boxes"  # lists, by name
+MEANS, SUMS = "means", "sums"  # and those of sums: of the parts of means, and of others
 SAMPLED, SAMPLED_SUMS = 2**18, 2**16  # questions of the random lists
 MOST_ATTRIBUTES = 4
 MOST_RUNS, TWICE = 2, 1 / 4  # runs that a listed condition on an ordered attribute has; questions that have such

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.factor import Factor
-from tacit.release.classes import FEW_VALUES, ramps
+from tacit.release.classes import BOXES, FEW_VALUES, SAMPLE, ramps
+
+MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
 
 
 class Side(NamedTuple):
@@ -55,6 +57,33 @@ class Side(NamedTuple):
         kinds = ramps(domain, name).items()
         ramp = next((kind for kind, some in kinds if any(np.array_equal(weights, one) for one in some)), "")
         return cls(name, ends, ((attribute.size, 1),), unit, bool(ramp), boxes / unit, ramp=ramp)
+
+    @classmethod
+    def alone(cls, factor: Factor, domain: Domain, runs: int) -> Side:
+        """What a question of one attribute asks: of its rows or of the others, whichever is certified.
+
+        The answer is the number of rows less that of the others, so that the error is the same.
+        """
+        side, other = cls.of(factor, domain, runs), cls.of(factor.flipped(), domain, runs)
+        if (other.listed, -other.boxes) <= (side.listed, -side.boxes):
+            return side
+        return side._replace(listed=other.listed, boxes=other.boxes, flipped=True, ramp=other.ramp)
+
+
+def certified_by(sides: Sequence[Side], most: Mapping[str, int]) -> tuple[str, float]:
+    """The list whose class a question with these sides is of, and the boxes that it is a mixture of; "" and 0 of none.
+
+    most: by the name of a list, how many attributes its questions have at most.
+    """
+    kind, boxes = next((side.ramp for side in sides if side.unit > 1), SAMPLE), 1.0
+    for side in sides:
+        boxes *= side.boxes
+        if not side.listed:
+            kind = ""
+    return (
+        kind if len(sides) <= most.get(kind, 0) else "",
+        boxes if boxes <= MOST_MIXED and len(sides) <= most.get(BOXES, 0) else 0.0,
+    )
 
 
 class Sums(NamedTuple):

@@ -20,8 +20,8 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf, quantile, quantile_of_sum, variance
 from tacit.model.workload import MAX_ANSWERS, Convolution, Marginal, Strategy, Tree
 from tacit.release.allocation import allocation
-from tacit.release.base import BOXES, SAMPLE, SHARES, of_the_base
-from tacit.release.classes import Miss
+from tacit.release.base import SHARES, of_the_base
+from tacit.release.classes import BOXES, SAMPLE, Miss
 from tacit.release.histogram import everything
 from tacit.release.hypothesis.cell_weights import MAX_LISTED_CELLS
 from tacit.release.hypothesis.mixture import MAX_MIXED_VALUES

@@ -20,15 +20,12 @@ from tacit.model.budget import Loss
 from tacit.model.certificate import Certificates
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
-from tacit.model.factor import GRID, Factor
+from tacit.model.factor import GRID
 from tacit.model.query import Query
 from tacit.model.request import Lens
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.base import (
-    BOXES,
-    MOST_MIXED,
-    SAMPLE,
     Base,
     Certified,
     certifiable,
@@ -38,8 +35,19 @@ from tacit.release.base import (
     rank_of,
     runs_of,
 )
-from tacit.release.classes import MEANS, MOST_QUESTION_CELLS, MOST_RUNS, MOST_SUMMED, SUMS, attributes, boxed, summed
-from tacit.release.corner_sums import Side
+from tacit.release.classes import (
+    BOXES,
+    MEANS,
+    MOST_QUESTION_CELLS,
+    MOST_RUNS,
+    MOST_SUMMED,
+    SAMPLE,
+    SUMS,
+    attributes,
+    boxed,
+    summed,
+)
+from tacit.release.corner_sums import Side, certified_by
 from tacit.release.hypothesis.fit import StepProgress
 from tacit.release.public import Public
 from tacit.release.warm_start import Begun, WarmStart, begun_with, recalled, still_to_buy, warm_start
@@ -269,19 +277,8 @@ class Reach(NamedTuple):
             or self.domain.size_of(query.scope) > MOST_QUESTION_CELLS
         ):
             return False
-        sides = [self._side(factor, alone=len(factors) == 1) for factor in factors]
-        kind = next((side.ramp for side in sides if side.unit > 1), SAMPLE)
-        if len(sides) <= self.most.get(kind, 0) and all(side.listed for side in sides):
-            return True
-        return len(sides) <= self.most.get(BOXES, 0) and math.prod(side.boxes for side in sides) <= MOST_MIXED
-
-    def _side(self, factor: Factor, *, alone: bool) -> Side:
-        """What is asked of an attribute; of one alone, what is asked of it or its rest, whichever is certified."""
-        side = Side.of(factor, self.domain, self.runs)
-        if not alone:
-            return side
-        other = Side.of(factor.flipped(), self.domain, self.runs)
-        return max(side, other, key=lambda one: (one.listed, -one.boxes))
+        asked = Side.alone if len(factors) == 1 else Side.of
+        return any(certified_by([asked(factor, self.domain, self.runs) for factor in factors], self.most))
 
 
 def _reach_of(public: Public, bought: Mapping[str, Certified], loss: Loss, confidence: float) -> Reach | None:

@@ -36,11 +36,11 @@ from tacit.release.rules import (
     RULES,
     H,
     Hypothesis,
-    Learner,
     StatisticHypothesis,
     TableHypothesis,
     TableRule,
     UpdateRule,
+    rule_of,
 )
 
 if TYPE_CHECKING:
@@ -117,11 +117,11 @@ def release_workload(
     candidates = list({key(one): one for one in cores if not (isinstance(one, Query) and one.is_constant)}.values())
     if not candidates:
         raise InvalidQuery("every question of the workload follows from the number of rows, which is public.")
-    learner = Learner(rule, public.domain, public.rows)
+    of_alpha = rule_of(rule, public.domain, public.rows)
     with public.honest():
         planned = plan(
             public,
-            learner.max_updates,
+            lambda alpha: of_alpha(alpha).max_updates(alpha),
             len(candidates),
             # The sparse distinguisher finds what is wrong, not what is worst, and comes back more often.
             measured=len(candidates) * (3 if distinguisher == "sparse" else 1),
@@ -134,7 +134,7 @@ def release_workload(
             public,
             curator,
             candidates,
-            learner.of(planned.alpha),
+            of_alpha(planned.alpha),
             rounds=planned.rounds,
             loss=planned.loss,
             alpha=planned.alpha,

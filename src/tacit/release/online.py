@@ -24,12 +24,12 @@ from tacit.model.request import Distance, Lens
 from tacit.model.statistic import Statistic
 from tacit.model.status import DryRun, Extension
 from tacit.model.workload import Marginal
+from tacit.release.account import Spendable
 from tacit.release.base import Base
 from tacit.release.estimate import Estimate, of_stored
 from tacit.release.hypothesis.fit import StepProgress
 from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.knowledge import Guesses, Knowledge, TableStart
-from tacit.release.limits import Spendable
 from tacit.release.online_terms import Terms, farthest
 from tacit.release.public import Public, Unchecked, past
 from tacit.release.purchases import split

@@ -20,8 +20,7 @@ from tacit.model.request import Declared
 from tacit.model.statistic import Statistic
 from tacit.model.status import Extension
 from tacit.model.workload import Question, key
-from tacit.release.account import Account, Lines, owner_of, scope_of_single
-from tacit.release.limits import Spendable, limits_of
+from tacit.release.account import Account, Lines, Spendable, owner_of, scope_of_single, spendable
 from tacit.store.chain import Line, Mark
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class Public:
     @property
     def limits(self) -> Spendable:
         """What may be spent as it is now, and what has made it so."""
-        return limits_of(self.total, self._lines.limits())
+        return spendable(self.total, self._lines.limits())
 
     @property
     def whole(self) -> Loss:
@@ -96,7 +95,7 @@ class Public:
     def left_before(self, entry: int) -> Loss:
         """What was left before a purchase was made, by its entry."""
         line = next(iter(self._lines.lines(entry - 1)))
-        before = limits_of(self.total, (one for one in self._lines.limits() if one.seq < entry))
+        before = spendable(self.total, (one for one in self._lines.limits() if one.seq < entry))
         return Loss(self.total.measure, max(0, before.whole.atoms - line.spent + line.atoms))
 
     @property

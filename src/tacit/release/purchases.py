@@ -7,11 +7,9 @@ answer says so and stays. Everything here is public, and anybody may call it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +17,8 @@ from numpy.typing import NDArray
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Told
-from tacit.model.facts import EXACT, NOISE, Bar, Facts, Receipt, Source, joined
-from tacit.model.noise_law import quantile_of_sum, variance
+from tacit.model.facts import EXACT, NOISE, Bar, Facts, Source, joined
+from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
@@ -42,22 +40,9 @@ FIRST_STAYS = "the first answer stays, and a later release is sharper"
 Ranged = Distribution | FlatTable | Rectangles
 
 
-class Release(Protocol):
-    """What one purchase says about any question inside it, in the question's grid steps."""
-
-    receipt: Receipt
-
-    def covers(self, query: Query) -> bool: ...
-
-    def value(self, query: Query) -> int: ...
-
-    def law(self, query: Query, confidence: float) -> float:
-        """The bar of the noise alone."""
-        ...
-
-    def reach(self, query: Query, shown: int, confidence: float) -> int:
-        """How far the truth is from a value at most, with this probability: by the law of this release's noise."""
-        ...
+# What one purchase says about any question inside it, in the question's grid steps: whether it covers it, its value,
+# the bar of the noise alone (`law`), and how far the truth is from whatever value at most, by that law (`reach`).
+Release = NoisyTable | NoisyResiduals | Rectangles | Distribution
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,17 +91,6 @@ class Purchase:
     def covers(self, query: Query) -> bool:
         return self.scope.issuperset(query.scope) and self.release.covers(query)
 
-    def law(self, query: Query, confidence: float) -> float:
-        """The bar of what this says about a question, by the law of its noise alone, in grid steps."""
-        found = self.release
-        if not isinstance(found, NoisyTable) or query.unit > 1:
-            return found.law(query, confidence)
-        # A conjunction of conditions is as many cells as its factors multiply to: no array of them is made.
-        inside = math.prod(int(np.count_nonzero(factor.weights)) for factor in query.factors)
-        cells = math.prod(factor.weights.size for factor in query.factors)
-        each = self.measured.values.size // cells
-        return quantile_of_sum(found.noise, each * min(inside, cells - inside), confidence)
-
     def reach(self, query: Query, shown: int, confidence: float, law: float) -> float:
         """How far the truth is from a value at most, where the bar of the noise alone is known."""
         found = self.release
@@ -142,10 +116,9 @@ class Purchase:
         if len(names) > 1 or names[0] not in self.scope or not self.plain:
             return None
         if isinstance(found, NoisyTable) or (isinstance(found, NoisyResiduals) and names in found.question.scopes):
-            return FlatTable(found, names[0], self.domain, self.rows, sure)
+            return FlatTable(found.values_of(names[0]), names[0], self.domain, self.rows, sure)
         if isinstance(found, NoisyResiduals):
             return None
-        assert isinstance(found, Distribution)
         return found.at(sure)
 
     def estimate(self, query: Query) -> Estimate:
@@ -266,7 +239,7 @@ class Bought:
             return answer
         most = self._public.rows * query.unit  # a bar as wide as that says nothing
         sure, shown = self._sure_of, facts.bars[0].width if facts.bars else most
-        laws = [(one.law(query, sure), one.entry, one) for one in self._sure(query, facts.receipt.entry)]
+        laws = [(one.release.law(query, sure), one.entry, one) for one in self._sure(query, facts.receipt.entry)]
         law, _, surest = min(laws, default=(most, 0, None))
         if surest is None or law >= shown:
             return answer
@@ -291,7 +264,7 @@ class Bought:
             if isinstance(one.release, NoisyTable | NoisyResiduals)
             and (one.measured.start is not None or not self._learned)
         ]
-        surest = min(known, key=lambda one: (one.law(query, self._sure_of), one.entry), default=None)
+        surest = min(known, key=lambda one: (one.release.law(query, self._sure_of), one.entry), default=None)
         if surest is None:
             return answer.centre
         assert isinstance(surest.release, NoisyTable | NoisyResiduals)

@@ -26,10 +26,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
-from tacit.release.hypothesis.cell_weights import MAX_LISTED_CELLS, Array, Dense
+from tacit.release.hypothesis.cell_weights import Array, Dense
 from tacit.release.hypothesis.prior import LEAST, Drawn, Prior
 from tacit.release.hypothesis.single import with_likely_singles
 from tacit.release.hypothesis.terms import (
@@ -89,17 +88,10 @@ def fit(
 ) -> Fitted:
     """Fit released answers: whole tables, residuals, trees, single questions and lists, each with its noise.
 
-    With a `prior` the fit starts from what it says. By default pulls are found from the answers. `before` is an earlier
-    fit of some of the answers: the new one starts there and is soon done. `progress` is told how many sweeps are done,
-    and of how many at most.
+    A fit goes through all cells, of which there are at most `MAX_LISTED_CELLS`. With a `prior` it starts from what that
+    says. By default pulls are found from the answers. `before` is an earlier fit of some of the answers: the new one
+    starts there and is soon done. `progress` is told how many sweeps are done, and of how many at most.
     """
-    if domain.size > MAX_LISTED_CELLS:
-        raise InvalidDomain(
-            f"the domain has {domain.size:,} cells; a fit goes through at most {MAX_LISTED_CELLS:,} of them."
-        )
-    check_pull(pull)
-    if rows < 1 or sweeps < 1 or not close > 0:
-        raise InvalidQuery("a fit has rows, at least one sweep, and a distance above 0 at which it stops.")
     order = axis_order(domain)
     known = list(measured)
     interactions, terms = interactions_of(known, domain, rows, order), terms_of(known, domain, rows, order)
@@ -148,11 +140,6 @@ def fit(
 def axis_order(domain: Domain) -> list[int]:
     """The domain's axes in the order that a fit has them: long ones last, as numpy likes it."""
     return sorted(range(len(domain)), key=lambda axis: (domain.shape[axis], axis))
-
-
-def check_pull(pull: float | None) -> None:
-    if pull is not None and not 1e-6 <= pull <= 1e6:
-        raise InvalidQuery(f"a pull is a number from 1e-6 to 1e6, not {pull}.")
 
 
 def _stages(interactions: Iterable[Axes], *, new: bool) -> list[list[Axes]]:

@@ -68,21 +68,16 @@ def fit_mixture(
     rows: int,
     *,
     components: int = COMPONENTS,
-    seed: int = 0,
     prior: Prior | None = None,
-    pull: float | None = None,
     steps: int | None = None,
     before: FittedMixture | None = None,
     progress: StepProgress | None = None,
 ) -> FittedMixture:
-    """Fit released answers to linear questions; others say nothing here. With `before`, go on from an earlier fit.
-
-    By default the pull follows from the noise.
-    """
+    """Fit released answers to linear questions; others say nothing here. With `before`, go on from an earlier fit."""
     number = components if before is None else len(before.log_weights)
     on_card = sum(domain.shape) ** 2 * number >= _FOR_A_CARD and room()
-    problem = Problem(domain, list(measured), rows, pull, torch_device() if on_card else MEMORY, prior)
-    rng = np.random.Generator(np.random.PCG64(seed))
+    problem = Problem(domain, list(measured), rows, device=torch_device() if on_card else MEMORY, prior=prior)
+    rng = np.random.Generator(np.random.PCG64(0))  # public, and the same for everybody
     if before is None:
         noise = rng.standard_normal((components, problem.width))
         start = (problem.start + noise).astype(np.float32), np.zeros(components, dtype=np.float32)

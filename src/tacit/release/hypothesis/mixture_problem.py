@@ -78,10 +78,12 @@ class Problem:
         domain: Domain,
         measured: Sequence[Measured],
         rows: int,
-        pull: float | None,
+        *,
+        pull: float | None = None,
         device: Device = MEMORY,
         prior: Prior | None = None,
     ) -> None:
+        """`pull`: by default it follows from the noise."""
         ends = np.concatenate([[0], np.cumsum(domain.shape)])
         self.blocks = [slice(int(a), int(b)) for a, b in pairwise(ends)]
         self.width, self.rows, self.names, self.device = int(ends[-1]), rows, domain.names, device

@@ -31,11 +31,10 @@ from tacit.model.query import Query
 from tacit.model.residuals import Residuals, residual
 from tacit.model.workload import Marginal, marginal
 from tacit.release.estimate import Centre, TableEstimate
+from tacit.release.hypothesis.noisy_table import MOST_SUMMED_UP, exact_dot
 from tacit.release.noise_sum import Draws, width_of_bridge, width_of_sum
 
 Names = tuple[str, ...]
-_MOST = 2**62  # within 64 bits, with a bit to spare
-_LIMB = 12  # bits of weights that are multiplied at a time, where all at once would not fit
 
 
 class Component(NamedTuple):
@@ -93,7 +92,7 @@ class NoisyResiduals:
         found = self._rows * (whole // weights.size) * int(weights.sum())
         for part in parts:
             sums = weights.sum(axis=part.beyond) if part.beyond else weights
-            found += part.times * _dot(sums, part.answers, part.size)
+            found += part.times * exact_dot(sums, part.answers, part.size)
         rounded = (2 * found + whole) // (2 * whole)
         return self._rows * query.unit - rounded if query.complement else rounded
 
@@ -145,7 +144,7 @@ class NoisyResiduals:
         """The counts of one attribute's values, from its own residual."""
         whole, (part,) = self._pieces((name,))
         # Sums of them, twice over for rounding, are within 64 bits or Python's own.
-        fits = 4 * (self._rows * whole + part.size) < _MOST
+        fits = 4 * (self._rows * whole + part.size) < MOST_SUMMED_UP
         answers = part.answers if fits else part.answers.astype(object)
         cells = self._rows * (whole // answers.size) + answers * part.times
         return MainEffect(self.noise, cells, whole, self._scales[name,])
@@ -174,7 +173,7 @@ class NoisyResiduals:
         """
         answers = self._answers[scope].reshape(self._shape(scope))
         largest = max(int(answers.max()), -int(answers.min()))
-        fits = largest * math.prod(2 * size for size in answers.shape) < _MOST
+        fits = largest * math.prod(2 * size for size in answers.shape) < MOST_SUMMED_UP
         found = residual(answers if fits else answers.astype(object))
         return found, float(np.abs(found.astype(np.float64)).sum()) + 1
 
@@ -268,15 +267,3 @@ def _parts(scope: Names, unit: int, shape: tuple[int, ...], weights: bytes) -> t
 def _subsets(scope: Names) -> Iterator[Names]:
     """All of a scope's subsets but the empty one."""
     return (part for k in range(1, len(scope) + 1) for part in combinations(scope, k))
-
-
-def _dot(weights: NDArray[np.int64], cells: NDArray[Any], size: float) -> int:
-    """The exact sum of weights, which are 0 and more, times cells, whose sizes add up to at most `size`."""
-    if cells.dtype == object:
-        return int((weights.astype(object) * cells).sum())
-    largest = int(weights.max())
-    if largest * size < _MOST:
-        return int((weights * cells).sum())
-    if largest < 2**_LIMB:
-        return _dot(weights, cells.astype(object), size)
-    return (_dot(weights >> _LIMB, cells, size) << _LIMB) + _dot(weights & (2**_LIMB - 1), cells, size)

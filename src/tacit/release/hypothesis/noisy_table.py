@@ -22,6 +22,8 @@ from tacit.model.workload import Marginal
 from tacit.release.estimate import Centre, TableEstimate
 from tacit.release.noise_sum import Draws, weighted_widths
 
+MOST_SUMMED_UP = 2**62  # within 64 bits, with a bit to spare
+_LIMB = 12  # bits of weights that are multiplied at a time, where all at once would not fit
 _REMEMBERED = 2**16  # cells of a sum that is kept for the next question
 
 
@@ -66,21 +68,21 @@ class NoisyTable:
     def law(self, query: Query, confidence: float) -> int:
         """The bar of the noise alone: the error of the query's answer, in grid steps."""
         inside = self._inside(query)
-        shape = [self._sizes[name] for name in inside.scope]
-        each = math.prod(size for name, size in self._sizes.items() if name not in inside.scope)
+        if inside.unit == 1 and self.where.is_everyone:
+            # A conjunction of conditions is as many cells as its factors multiply to: no array of them is made.
+            some = math.prod(int(np.count_nonzero(factor.weights)) for factor in inside.factors)
+            cells = math.prod(factor.weights.size for factor in inside.factors)
+            each = self._cells.size // cells
+            return quantile_of_sum(self.noise, each * min(some, cells - some), confidence)
+        chosen, each = self._added_up(inside)
         if inside.unit == 1:
-            some = summed(inside, inside.scope, shape) if self.where.is_everyone else _some(inside, shape)
-            return quantile_of_sum(self.noise, each * some, confidence)
-        chosen = _chosen(inside, shape) if self.where.is_everyone else sides(inside, inside.scope, shape)[0]
+            return quantile_of_sum(self.noise, each * max(1, int(np.count_nonzero(chosen))), confidence)
         squares = float(((chosen / inside.unit) ** 2).sum())
         return math.ceil(inside.unit * float(weighted_widths(self.noise, each * squares, confidence)))
 
     def centre(self, query: Query) -> Centre:
         """The query's answer, and the draws in the cells that it is a sum of."""
-        inside = self._inside(query)
-        shape = [self._sizes[name] for name in inside.scope]
-        each = math.prod(size for name, size in self._sizes.items() if name not in inside.scope)
-        chosen = _chosen(inside, shape) if self.where.is_everyone else sides(inside, inside.scope, shape)[0]
+        chosen, each = self._added_up(self._inside(query))
         squares, draws = float((chosen.astype(np.float64) ** 2).sum()), max(1, int(np.count_nonzero(chosen)))
         law = Draws(self.noise, each * squares, float(chosen.max(initial=0)), each * draws)
         return Centre(self.value(query), law)
@@ -90,7 +92,7 @@ class NoisyTable:
         scope = _scope(marginal) if self.where.is_everyone else marginal.names
         where = marginal.where if self.where.is_everyone else Query.constant(everyone=True)
         sizes = [self._sizes[name] for name in scope]
-        inside, _ = sides(where, scope, sizes)
+        inside = where.table(scope, sizes)
         beyond = self._beyond(scope, marginal.names)
         cells = (inside * self._sums(scope)).sum(axis=beyond)
         each = math.prod(size for name, size in self._sizes.items() if name not in scope)
@@ -112,6 +114,14 @@ class NoisyTable:
     def values_of(self, name: str) -> CellSums:
         """The noisy counts of one attribute's values."""
         return CellSums(self.noise, self._sums((name,)), self._cells.size // self._sizes[name])
+
+    def _added_up(self, inside: Query) -> tuple[NDArray[np.int64], int]:
+        """The weights of the sums that an answer adds up, and how many cells each of these is a sum of."""
+        shape = [self._sizes[name] for name in inside.scope]
+        each = math.prod(size for name, size in self._sizes.items() if name not in inside.scope)
+        if self.where.is_everyone:
+            return smaller_side(inside, inside.scope, shape)[0], each
+        return inside.table(inside.scope, shape), each
 
     def _inside(self, query: Query) -> Query:
         found = self._within(query)
@@ -171,21 +181,11 @@ class CellSums:
 
 def half_width_within(query: Query, domain: Domain, noise: Noise, confidence: float) -> int:
     """The error, in grid steps, of the query's answer from the table of its own attributes: before it is bought."""
-    cells = summed(query, query.scope, domain.shape_of(query.scope))
+    weights, _ = smaller_side(query, query.scope, domain.shape_of(query.scope))
+    cells = max(1, int(np.count_nonzero(weights)))  # small weights may round to 0
     if query.unit == 1:
         return quantile_of_sum(noise, cells, confidence)
     return math.ceil(query.unit * float(weighted_widths(noise, cells, confidence)))
-
-
-def _chosen(query: Query, shape: list[int]) -> NDArray[np.int64]:
-    """The weights on the side that `answer_from` adds up."""
-    inside, outside = sides(query, query.scope, shape)
-    few, others = np.count_nonzero(inside), np.count_nonzero(outside)
-    return inside if few < others or (few == others and not query.complement) else outside
-
-
-def _some(query: Query, shape: list[int]) -> int:
-    return max(1, int(np.count_nonzero(query.table(query.scope, shape))))
 
 
 def _rest(where: Query, names: tuple[str, ...], query: Query) -> Query | None:
@@ -246,33 +246,36 @@ def _scope(marginal: Marginal) -> tuple[str, ...]:
     return tuple(sorted({*marginal.names, *marginal.where.scope}))
 
 
-def sides(query: Query, names: Sequence[str], shape: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The query's weights over the cells of a table, in grid steps, and those of its complement."""
-    inside = query.table(names, shape)
-    return inside, query.unit - inside
-
-
-def summed(query: Query, names: Sequence[str], shape: Sequence[int]) -> int:
-    """How many cells the answer is a sum of: those on the smaller side. At least one: small weights may round to 0."""
-    return max(1, min(int(np.count_nonzero(side)) for side in sides(query, names, shape)))
-
-
 def answer_from(query: Query, names: Sequence[str], cells: NDArray[np.int64], rows: int) -> int:
     """The query's answer in grid steps, from the cells on its smaller side: n is public, so the rest is n less those.
 
-    Of two sides of one size it is the side of the query's core. So a query and its complement always add up to n.
-    `cells` has one axis for each of the names, among which are all that the query depends on.
+    So a query and its complement always add up to n. `cells` has one axis for each of the names, among which are all
+    that the query depends on.
     """
-    inside, outside = sides(query, names, cells.shape)
+    weights, own = smaller_side(query, names, cells.shape)
+    found = exact_dot(weights, cells, float(np.abs(cells.astype(np.float64)).sum()) + 1)
+    return found if own else rows * query.unit - found
+
+
+def smaller_side(query: Query, names: Sequence[str], shape: Sequence[int]) -> tuple[NDArray[np.int64], bool]:
+    """The weights over the cells of a table, in grid steps, on the query's side or on that of its complement.
+
+    On that which has fewer cells; of two sides of one size on that of the query's core. And whether it is its own.
+    """
+    inside = query.table(names, shape)
+    outside = query.unit - inside
     few, others = np.count_nonzero(inside), np.count_nonzero(outside)
-    if few < others or (few == others and not query.complement):
-        return _dot(inside, cells)
-    return rows * query.unit - _dot(outside, cells)
+    own = bool(few < others or (few == others and not query.complement))
+    return inside if own else outside, own
 
 
-def _dot(weights: NDArray[np.int64], cells: NDArray[np.int64]) -> int:
-    size = max(int(cells.max(initial=0)), -int(cells.min(initial=0)))  # numpy's own abs leaves -2^63 below 0
-    largest = int(weights.max(initial=0)) * size * math.prod(weights.shape)
-    if largest < 2**62:
+def exact_dot(weights: NDArray[np.int64], cells: NDArray[Any], size: float) -> int:
+    """The exact sum of weights, which are 0 and more, times cells, whose sizes add up to at most `size`."""
+    if cells.dtype == object:
+        return int((weights.astype(object) * cells).sum())
+    largest = int(weights.max(initial=0))
+    if largest * size < MOST_SUMMED_UP:
         return int((weights * cells).sum())
-    return sum(int(w) * int(c) for w, c in zip(weights.flat, cells.flat, strict=True) if w)
+    if largest < 2**_LIMB:
+        return exact_dot(weights, cells.astype(object), size)
+    return (exact_dot(weights >> _LIMB, cells, size) << _LIMB) + exact_dot(weights & (2**_LIMB - 1), cells, size)

@@ -7,61 +7,30 @@ sum of the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
-from tacit.model.facts import Receipt
 from tacit.model.formula import middles_of
+from tacit.release.hypothesis.noisy_residuals import MainEffect
+from tacit.release.hypothesis.noisy_table import CellSums
 from tacit.release.ranges.distribution import Average, Counts, Curve, Located, located
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-
-
-class ValueCounts(Protocol):
-    """The noisy counts of one attribute's values, and the law of their errors, in rows."""
-
-    @property
-    def counts(self) -> NDArray[Any]:
-        """Whole numbers, of which `steps` are a row."""
-        ...
-
-    @property
-    def steps(self) -> int: ...
-
-    def some(self, many: int, confidence: float) -> int:
-        """The error of the count of that many values."""
-        ...
-
-    def weighted(self, total: float, squares: float, confidence: float) -> float:
-        """The error of a sum with weights in [-1, 1], from their sum and the sum of their squares."""
-        ...
-
-    def band(self, confidence: float) -> float:
-        """The error of all cumulative counts at once."""
-        ...
-
-
-class CountTable(Protocol):
-    """A release that has the counts of an attribute's values."""
-
-    receipt: Receipt
-
-    def values_of(self, name: str, /) -> ValueCounts: ...
+ValueCounts = CellSums | MainEffect  # the noisy counts of one attribute's values, and the law of their errors
 
 
 class FlatTable:
     """An ordered attribute as a table knows it. `confidence` is that of every bar by itself, and of the whole band."""
 
-    def __init__(self, table: CountTable, name: str, domain: Domain, rows: int, confidence: float) -> None:
+    def __init__(self, counts: ValueCounts, name: str, domain: Domain, rows: int, confidence: float) -> None:
         self.name, self.rows, self.confidence = name, rows, confidence
         self.attribute: Attribute = domain[name]
-        self.receipt = table.receipt
-        self._law = table.values_of(name)
+        self._law = counts
         self._sums = np.concatenate([[0], np.cumsum(self._law.counts)])
 
     @property

@@ -109,23 +109,14 @@ RULES = {
 }
 
 
-class Learner:
-    """A rule of which the alpha is not decided yet: the rules of a name, or one that is given."""
-
-    def __init__(self, rule: str | UpdateRule[Any], domain: Domain, rows: int) -> None:
-        self.of: Callable[[float], UpdateRule[Any]]  # the rule for updates on questions that are off by so much
-        if not isinstance(rule, str):
-            self.of = lambda _: rule
-            return
-        if rule not in RULES:
-            raise InvalidQuery(f"rule is one of {', '.join(RULES)}, or an update rule, not {rule!r}.")
-        row = RULES[rule]
-        if row.for_every_alpha:
-            made = row.make(domain, 1.0, rows)
-            self.of = lambda _: made
-        else:
-            self.of = lru_cache(maxsize=None)(lambda alpha: row.make(domain, alpha, rows))
-
-    def max_updates(self, alpha: float) -> float:
-        """B(alpha) of the seeds."""
-        return self.of(alpha).max_updates(alpha)
+def rule_of(rule: str | UpdateRule[Any], domain: Domain, rows: int) -> Callable[[float], UpdateRule[Any]]:
+    """The rule of a name, or the one that is given, for updates on questions that are off by an alpha."""
+    if not isinstance(rule, str):
+        return lambda _: rule
+    if rule not in RULES:
+        raise InvalidQuery(f"rule is one of {', '.join(RULES)}, or an update rule, not {rule!r}.")
+    row = RULES[rule]
+    if row.for_every_alpha:
+        made = row.make(domain, 1.0, rows)
+        return lambda _: made
+    return lru_cache(maxsize=None)(lambda alpha: row.make(domain, alpha, rows))
