@@ -15,6 +15,7 @@ from tacit.exact.price import total
 from tacit.model.block import check_name
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.owner.binding import bound_on_rows
 from tacit.release.groups import Levels
 from tacit.store.chain import canonical
 
@@ -115,8 +116,7 @@ def new_terms(
     windows: Sequence[int] | None = None,
 ) -> SeriesTerms:
     check_name(name, domain)
-    if (person is None) != (rows_per_person is None):
-        raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
+    bound_on_rows(person, rows_per_person)  # refuses one without the other
     protects = protects or (ROW if person is None else WITHIN)
     if protects not in (ROW, WITHIN, OVER) or (protects == ROW) != (person is None):
         raise ConfigError(

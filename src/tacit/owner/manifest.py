@@ -8,7 +8,7 @@ their levels before there was a block. The owner's secret, like the ledgers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -238,8 +238,7 @@ def check_listed(ledger: Path, origin: str, anchor: Anchor) -> None:
     manifest = ledger.parent.with_name(name.removesuffix(FOLDER))
     if not name.endswith(FOLDER) or not manifest.is_file():
         return
-    log = Log(manifest, anchor, step)
-    try:
+    with closing(Log(manifest, anchor, step)) as log:
         why = log.problem()
         if why is not None:
             raise LedgerError(
@@ -249,8 +248,6 @@ def check_listed(ledger: Path, origin: str, anchor: Anchor) -> None:
         # Reading checks that every line follows, and only then lets the anchor know the newest.
         entries = map(decode, log.lines(kinds=("block", "group")))
         origins = {entry.origin for entry in entries if isinstance(entry, Block | GroupLedger)}
-    finally:
-        log.close()
     if origin not in origins:
         raise LedgerError(
             f"{ledger.name} is the ledger of a block that its series does not list: it was left by an append that was "
