@@ -91,14 +91,8 @@ def rows_by_person(source: Source, person: str) -> dict[int, int]:
     column = next(one for one in source.describe() if one.name.lower() == wanted)
     dialect, table, _ = source.names()
     name = exp.column(column.name, quoted=True)
-    number = exp.alias_(exp.Count(this=exp.Star()), "n")
-    each = exp.select(number).from_(table).where(exp.Not(this=name.is_(exp.null()))).group_by(name.copy())
-    people = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "bigint"), "people")
-    asked = (
-        exp.select(exp.alias_(exp.cast(exp.column("n"), "bigint"), "n"), people)
-        .from_(each.subquery("each"))
-        .group_by("n")
-    )
+    each = exp.select(_count("n")).from_(table).where(exp.Not(this=name.is_(exp.null()))).group_by(name.copy())
+    asked = exp.select("n", _count("people")).from_(each.subquery("each")).group_by("n")
     ((rows, counts),) = source.run([asked.sql(dialect)])
     return dict(sorted(zip(rows.tolist(), counts.tolist(), strict=True)))
 
@@ -170,9 +164,7 @@ def _fit(source: Source, name: str, bare: Attribute, column: TableColumn) -> Fit
     value, code, _ = coded(name, bare, column, 0, dialect, listed=False)
     data = exp.select(exp.alias_(value, "v0")).from_(table).subquery("data")
     codes = exp.select(exp.alias_(exp.cast(code, "bigint"), "c")).from_(data).subquery("codes")
-    grouped = (
-        exp.select("c", exp.alias_(exp.cast(exp.Count(this=exp.Star()), "bigint"), "n")).from_(codes).group_by("c")
-    )
+    grouped = exp.select("c", _count("n")).from_(codes).group_by("c")
     ((found, counts),) = source.run([grouped.sql(dialect)])
     tally = dict(zip(found.tolist(), counts.tolist(), strict=True))
     outside = tally.pop(bare.size, 0)
