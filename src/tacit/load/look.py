@@ -114,15 +114,7 @@ def _look(engine: DuckDB, column: TableColumn) -> Seen:
     if column.type in ("number", "decimal"):
         value = exp.cast(name.copy(), "DOUBLE")
         inside = exp.Where(this=exp.func("ISFINITE", value))
-        # Not the ends themselves: one outlier would make all other rows share a bin. What lies beyond is clamped.
-        low_share, high_share = (exp.Literal.number(share) for share in (_TRIMMED, 1 - _TRIMMED))
-        asked = [
-            exp.func("QUANTILE_DISC", value, low_share),
-            exp.func("QUANTILE_DISC", value, high_share),
-            exp.func("MIN", value),
-            exp.func("MAX", value),
-            exp.func("BOOL_AND", exp.EQ(this=exp.func("FLOOR", value), expression=value)),
-        ]
+        asked = [*_ends(value), exp.func("BOOL_AND", exp.EQ(this=exp.func("FLOOR", value), expression=value))]
         absent = exp.func("BOOL_OR", exp.or_(name.is_(exp.null()), exp.func("ISNAN", value)))
         *ends, is_whole, missing = engine.look(
             exp.select(*(exp.Filter(this=one, expression=inside) for one in asked), absent)
@@ -138,15 +130,21 @@ def _look(engine: DuckDB, column: TableColumn) -> Seen:
         since = exp.cast(exp.Literal.string(origin.isoformat()), "DATE")
         days = exp.paren(exp.Sub(this=exp.cast(name, "DATE"), expression=since))
         finite = exp.Where(this=exp.func("ISFINITE", name.copy()))
-        shares = [exp.func("QUANTILE_DISC", days, exp.Literal.number(share)) for share in (_TRIMMED, 1 - _TRIMMED)]
-        every = (
-            exp.Filter(this=one, expression=finite) for one in (*shares, exp.func("MIN", days), exp.func("MAX", days))
-        )
+        every = (exp.Filter(this=one, expression=finite) for one in _ends(days))
         *ends, missing = engine.look(exp.select(*every, has_missing))
         # 9999-12-31 stands for no date in many tables: one such row would leave a bin to all others.
         low, high = (None if end is None else origin + dt.timedelta(days=end) for end in _without_outliers(*ends))
         return Seen(low, high, False, None, bool(missing))
     return Seen(None, None, False, None, bool(engine.look(exp.select(has_missing))[0]))
+
+
+def _ends(value: exp.Expr) -> list[exp.Expr]:
+    """Where nearly all values lie, and where all do.
+
+    By the ends alone one outlier would make all other rows share a bin. What lies beyond is clamped.
+    """
+    nearly = [exp.func("QUANTILE_DISC", value, exp.Literal.number(share)) for share in (_TRIMMED, 1 - _TRIMMED)]
+    return [*nearly, exp.func("MIN", value), exp.func("MAX", value)]
 
 
 def _without_outliers(
