@@ -232,7 +232,7 @@ def test_a_ledger_stands_in_one_block_or_group(tmp_path: Path) -> None:
     manifest.add_group(GroupLedger(1, 0, "both", 800, "3.tacit", "3" * 64))
     with pytest.raises(tacit.LedgerError, match=r"3\.tacit is the ledger of another"):
         manifest.add(Block("three", 400, "3.tacit", "4" * 64, "rows of three"))
-    assert [block.ledger for block in manifest.blocks()] == ["1.tacit", "2.tacit"]
+    assert [block.ledger for block in manifest.said.blocks] == ["1.tacit", "2.tacit"]
     manifest.close()
 
 

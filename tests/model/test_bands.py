@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute, date, integer, numeric
 from tacit.model.bands import by_width
-from tacit.model.edges import edges_of
+from tacit.model.formula import edges_of
 from tacit.model.values import Listed
 
 STEPS = [0.1, 0.3, 0.5, 1, 2, 2.5, 3, 7, 10, 1e-3, 2**60, 1e300, 3e-17]

@@ -35,7 +35,7 @@ class BlockBudgets:
 
     def decided(self) -> list[Budget]:
         """The budgets of the guarantee: the one that the series was made with, and what it was raised to, in order."""
-        return [self._terms.budget, *(budget for budget, _ in self._manifest.raised())]
+        return [self._terms.budget, *(budget for budget, _ in self._manifest.said.raised)]
 
     @property
     def each(self) -> Budget:
@@ -44,7 +44,7 @@ class BlockBudgets:
 
     def promised(self, level: int) -> list[Budget]:
         """What ledgers of a level were promised, in order: a row is in one of each level, which share its budget."""
-        levels = self._manifest.levels()[0]
+        levels = self._manifest.said.levels[0]
         return [self._terms.of_level(levels, level, budget) for budget in self.decided()]
 
     def whole(self, level: int, measure: Measure) -> Loss:
@@ -112,7 +112,7 @@ class BlockBudgets:
                 )
         behind = [one for one in every if self._missing(one.ledger, one.level)]
         if budget != self.decided()[-1] or not behind:
-            levels = self._manifest.levels()[0]
+            levels = self._manifest.said.levels[0]
             for level in range(len(levels.sizes)):
                 now = self.promised(level)[-1]
                 extension(total(now, measure), now, self._terms.of_level(levels, level, budget))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,15 +70,16 @@ class BlockLedgers:
         self._lock = threading.RLock()
         self.payments = BlockPayments()
         self._tables = BlockTables(terms, manifest.secret)
-        self.listed = manifest.blocks()
+        self.listed: tuple[Block, ...] = ()
         self.groups: dict[BlockGroup, GroupLedger] = {}
         self.newest()
 
-    def newest(self) -> list[Block]:
+    def newest(self) -> tuple[Block, ...]:
         """All blocks, with those that this or another process has appended since; `listed` is what it said last."""
-        self.listed = self._manifest.blocks()
-        if len(self.groups) != len(groups := self._manifest.groups()):
-            self.groups = {one.group: one for one in groups}
+        said = self._manifest.said
+        self.listed = said.blocks
+        if len(self.groups) != len(said.groups):
+            self.groups = {one.group: one for one in said.groups}
         return self.listed
 
     @property
@@ -89,12 +90,12 @@ class BlockLedgers:
     @property
     def levels(self) -> Levels:
         """How the budget of a row is divided among blocks and groups of them."""
-        return self._manifest.levels()[0]
+        return self._manifest.said.levels[0]
 
     @property
     def why(self) -> str:
         """Why there are groups, or none; empty where no number of blocks is expected."""
-        return self._manifest.levels()[1]
+        return self._manifest.said.levels[1]
 
     def append(self, data: Any, label: str, table: str | None, *, start: bool) -> Session:
         with self.payments.at_one_time():
@@ -124,11 +125,7 @@ class BlockLedgers:
                 self._manifest.divide(*self._planned(rows.rows))
             drawn_to = self._prior()
             ledger = self._new_ledger(label)
-            try:
-                if drawn_to is not None:
-                    keep_prior(self._folder / ledger, drawn_to)
-                session = self._opened(ledger, self._rows_of(rows), 0, drawn_to, **self._settings())
-                self.budgets.finish(ledger, 0, self.payments.arrived)
+            with self._new_session(ledger, rows, 0, drawn_to) as session:
                 place = data if isinstance(data, str) else os.path.abspath(data) if isinstance(data, Path) else None
                 if isinstance(data, str) and os.path.isfile(data):
                     place = os.path.abspath(data)
@@ -143,16 +140,26 @@ class BlockLedgers:
                     prior=None if drawn_to is None else drawn_to.digest,
                 )
                 self._manifest.add(block)
-            except BaseException:
-                self._forget(ledger)
-                raise
-            self._open[ledger] = session
-            self._with_data.add(ledger)
             if self.levels != ALONE:
                 self._tables.keep(ledger, rows)
             self.newest()
             self.group_up(appended=True)
         return block, session
+
+    @contextmanager
+    def _new_session(self, ledger: str, rows: Records, level: int, prior: Prior | None = None) -> Iterator[Session]:
+        """The session of a new ledger, which is listed within this. If it is not, nothing of the ledger stays."""
+        try:
+            if prior is not None:
+                keep_prior(self._folder / ledger, prior)
+            session = self._opened(ledger, self._rows_of(rows), level, prior, **self._settings())
+            self.budgets.finish(ledger, level, self.payments.arrived)
+            yield session
+        except BaseException:
+            self._forget(ledger)
+            raise
+        self._open[ledger] = session
+        self._with_data.add(ledger)
 
     def _rows_of(self, rows: Records) -> BlockRows:
         return BlockRows(rows, self._manifest.origin)
@@ -164,7 +171,7 @@ class BlockLedgers:
     def extensions(self) -> tuple[Extension, ...]:
         """The decisions to raise the budget: of one block, and where they stand in the manifest."""
         measure = self.any().total.measure if self.listed else None
-        each = [(self.terms.of_block(budget), line) for budget, line in self._manifest.raised()]
+        each = [(self.terms.of_block(budget), line) for budget, line in self._manifest.said.raised]
         return tuple(Extension(one, total(one, measure), at.time, Receipt(at.seq, at.hash)) for one, at in each)
 
     def extend(self, budget: Budget) -> None:
@@ -212,7 +219,7 @@ class BlockLedgers:
             return
         with self._manifest.turn():
             for group in self.levels.complete(len(self.newest())):
-                if group in self.groups or group in self._manifest.missed():
+                if group in self.groups or group in self._manifest.said.missed:
                     continue
                 try:
                     rows = self._joined(group)
@@ -253,9 +260,7 @@ class BlockLedgers:
         places = self.levels.blocks(group)
         label = f"{self.listed[places[0]].label}{_BETWEEN}{self.listed[places[-1]].label}"
         ledger = self._new_ledger(f"group-{group.level}-{group.place}")
-        try:
-            session = self._opened(ledger, self._rows_of(rows), group.level, None, **self._settings())
-            self.budgets.finish(ledger, group.level, self.payments.arrived)
+        with self._new_session(ledger, rows, group.level) as session:
             self._manifest.add_group(
                 GroupLedger(
                     level=group.level,
@@ -266,11 +271,6 @@ class BlockLedgers:
                     origin=session.origin,
                 )
             )
-        except BaseException:
-            self._forget(ledger)
-            raise
-        self._open[ledger] = session
-        self._with_data.add(ledger)
         self.newest()
 
     def _joined(self, group: BlockGroup) -> Records:
@@ -279,7 +279,8 @@ class BlockLedgers:
     def _forget(self, ledger: str) -> None:
         """Remove a ledger that nothing lists: nobody has seen it. Where that cannot be told, it stays."""
         with suppress(TacitError, OSError):
-            listed: list[Listed] = [*self._manifest.blocks(), *self._manifest.groups()]
+            said = self._manifest.said
+            listed: list[Listed] = [*said.blocks, *said.groups]
             if ledger not in (one.ledger for one in listed):
                 for one in self._folder.glob(f"{ledger}*"):
                     one.unlink()
@@ -336,9 +337,7 @@ class BlockLedgers:
         """What a ledger knows, without its rows; with them where they are open already."""
         with self._lock:
             if one.ledger not in self._open:
-                self._check_there(one)
-                prior = kept_prior(self._folder / one.ledger, one)
-                self.budgets.catch_up(one.ledger, one.level, self.payments.arrived)
+                prior = self._prior_of(one)
                 path, accept = self._folder / one.ledger, self._accept_rollback
                 found = reopen(path, anchor=self._anchor, accept_rollback=accept, prior=prior)
                 self._open[one.ledger] = self._checked(one, found)
@@ -349,9 +348,7 @@ class BlockLedgers:
         if one.ledger not in self._with_data:
             if isinstance(one, Block) and one.source is None:
                 raise needs_rows(one.label)
-            self._check_there(one)
-            prior = kept_prior(self._folder / one.ledger, one)
-            self.budgets.catch_up(one.ledger, one.level, self.payments.arrived)
+            prior = self._prior_of(one)
             try:
                 if isinstance(one, Block):
                     found = self._opened(one.ledger, open_source(one.source, one.table), 0, prior)
@@ -375,9 +372,13 @@ class BlockLedgers:
     def lost_groups(self) -> list[GroupLedger]:
         return [one for one in self.groups.values() if self.lost(one)]
 
-    def _check_there(self, one: Listed) -> None:
+    def _prior_of(self, one: Listed) -> Prior | None:
+        """What a ledger that is there was started with; it has all decisions then."""
         if self.lost(one):
             raise LedgerError(f"The ledger of the block {one.label} is gone: bring it back, with what it has spent.")
+        prior = kept_prior(self._folder / one.ledger, one)
+        self.budgets.catch_up(one.ledger, one.level, self.payments.arrived)
+        return prior
 
     def _checked(self, one: Listed, session: Session) -> Session:
         """Refuse the ledger of another block in the place of this one's, and one whose budget was raised by itself."""

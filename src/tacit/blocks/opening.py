@@ -8,7 +8,7 @@ from typing import Any
 
 from tacit.blocks.ledgers import BlockLedgers, folder_of
 from tacit.blocks.series import Series
-from tacit.blocks.terms import SeriesTerms, new_terms
+from tacit.blocks.terms import ROW, WITHIN, SeriesTerms, check_new
 from tacit.errors import ConfigError, LedgerError
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
@@ -65,6 +65,7 @@ def open_series(
     written = Manifest.terms(path)
     named = {key: value for key, value in settings.items() if value is not None}
     mechanism, rest = named.get("mechanism", "auto"), {key: one for key, one in named.items() if key != "mechanism"}
+    lengths = None if windows is None else list(windows)
     if "continues" in named:
         raise ConfigError(
             "a series continues nothing: continues is for the ledger of one table. Other bins or another mechanism are "
@@ -78,19 +79,22 @@ def open_series(
             raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
         if mechanism != "auto":
             choose(mechanism, declared(domain), budget, 1, rest)  # refuses settings that it has not
-        terms = new_terms(
+        # What a start is drawn to makes the errors of blocks alike, so that they add up over a window.
+        draws = lengths is None or all(length == 1 for length in lengths)
+        terms = SeriesTerms(
             domain=declared(domain),
             budget=budget,
             name=name,
-            protects=protects,
+            protects=protects or (ROW if person is None else WITHIN),
             most=most_blocks,
             person=person,
             rows_per_person=rows_per_person,
-            prior=prior,
-            named=named,
+            prior=draws if prior is None else prior,
+            settings=named,
             expected=expected,
-            windows=windows,
+            windows=lengths,
         )
+        check_new(terms)
     else:
         terms = SeriesTerms.read(written)
         given = {
@@ -101,7 +105,7 @@ def open_series(
             "person": person,
             "rows_per_person": rows_per_person,
             "expected": expected,
-            "windows": None if windows is None else list(windows),
+            "windows": lengths,
             "settings": named or None,
         }
         differ = [word for word, value in given.items() if value is not None and value != getattr(terms, word)]

@@ -278,12 +278,12 @@ class Series(Questions):
         least = min(left, key=lambda one: one.atoms)
         return replace(dearest, cost_at_most=Loss(least.measure, atoms), total=self.total, left=least)
 
-    def _bound(self, asks: Sequence[Ask]) -> tuple[list[Block], Setting, list[tuple[Need, ...]]]:
+    def _bound(self, asks: Sequence[Ask]) -> tuple[Sequence[Block], Setting, list[tuple[Need, ...]]]:
         """The blocks that questions are about, and what they need: those that there were when they were put.
 
         Blocks are only ever added, so these are the first ones; somebody may have appended since.
         """
-        blocks = self._ledgers.listed
+        blocks: Sequence[Block] = self._ledgers.listed
         setting = self._setting(blocks)
         needs = [parts(ask, setting) for ask in asks]
         known = min((size for one in needs for need in one for size in self._tied(need)), default=len(blocks))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,6 +15,7 @@ from tacit.exact.price import total
 from tacit.model.block import check_name
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.owner.binding import bound_on_rows
 from tacit.release.groups import Levels
 from tacit.store.chain import canonical
 
@@ -100,25 +101,12 @@ def part_of(budget: Budget, share: Fraction) -> Budget:
     return Budget(epsilon=low, delta=budget.delta)
 
 
-def new_terms(
-    *,
-    domain: Domain,
-    budget: Budget,
-    name: str,
-    protects: str | None,
-    most: int | None,
-    person: str | None,
-    rows_per_person: int | None,
-    prior: bool | None,
-    named: Mapping[str, Any],
-    expected: int | None = None,
-    windows: Sequence[int] | None = None,
-) -> SeriesTerms:
-    check_name(name, domain)
-    if (person is None) != (rows_per_person is None):
-        raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
-    protects = protects or (ROW if person is None else WITHIN)
-    if protects not in (ROW, WITHIN, OVER) or (protects == ROW) != (person is None):
+def check_new(terms: SeriesTerms) -> None:
+    """Refuse terms that no new series can have."""
+    check_name(terms.name, terms.domain)
+    bound_on_rows(terms.person, terms.rows_per_person)  # refuses one without the other
+    protects, most, expected, windows = terms.protects, terms.most, terms.expected, terms.windows
+    if protects not in (ROW, WITHIN, OVER) or (protects == ROW) != (terms.person is None):
         raise ConfigError(
             f'protects is "{ROW}" where no person is named, and else "{WITHIN}" or "{OVER}", not {protects!r}.'
         )
@@ -128,26 +116,8 @@ def new_terms(
         raise ConfigError(f"most_blocks is a whole number from 1 to {MOST_BLOCKS:,}, not {most!r}.")
     if expected is not None and (type(expected) is not int or not 1 <= expected <= MOST_BLOCKS):
         raise ConfigError(f"expected is a whole number of blocks from 1 to {MOST_BLOCKS:,}, not {expected!r}.")
-    lengths = None if windows is None else list(windows)
-    if lengths is not None and (
-        expected is None or not lengths or any(type(one) is not int or not 1 <= one <= expected for one in lengths)
+    if windows is not None and (
+        expected is None or not windows or any(type(one) is not int or not 1 <= one <= expected for one in windows)
     ):
         raise ConfigError("windows are lengths in blocks, like [1, 3, 12], and none is longer than expected says.")
-    if prior is None:
-        # What a start is drawn to makes the errors of blocks alike, so that they add up over a window.
-        prior = lengths is None or max(lengths) == 1
-    terms = SeriesTerms(
-        domain=domain,
-        budget=budget,
-        name=name,
-        protects=protects,
-        most=most,
-        person=person,
-        rows_per_person=rows_per_person,
-        prior=prior,
-        settings=dict(named),
-        expected=expected,
-        windows=lengths,
-    )
     terms.each  # refuses what cannot be divided  # noqa: B018
-    return terms

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from sqlglot import exp
 from tacit.errors import DataError
 from tacit.load.columns import BYTE_ORDER, Coded, Dialect, TableColumn, coded, is_text, match
 from tacit.model.domain import Domain
+
+if TYPE_CHECKING:
+    from tacit.load.star import Join
 
 T = TypeVar("T")
 NumberColumns = list[NDArray[np.int64]]  # the columns of a statement's result
@@ -42,13 +45,6 @@ _ACCEPTED = (
 )
 
 
-class JoinedTable(Protocol):
-    """A table that was joined to the one that is read."""
-
-    def check_person(self, person: str | None, columns: Sequence[str]) -> None:
-        """Refuse it, if it holds people who would not be protected. `columns` are those of the joined table."""
-
-
 class Engine(Protocol):
     """What one kind of engine does. It may fail with any exception; `Source` replaces all but a DataError."""
 
@@ -57,7 +53,7 @@ class Engine(Protocol):
     failure: str  # a public sentence: it could not be read
 
     @property
-    def joins(self) -> Sequence[JoinedTable]:
+    def joins(self) -> Sequence[Join]:
         """The tables that are joined to the one that is read."""
 
     def version(self) -> str:

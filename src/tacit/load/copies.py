@@ -329,11 +329,11 @@ class Copy:
         cells, columns = PER_SCAN, set[object]()
         alone = self.source.engine.dialect == "duckdb"  # see `scan.joined`
         for one in groups:
-            cells += self._cells(one)
-            columns |= {*one.names, *([_key(one)[1]] if one.where else [])}
+            own: set[object] = {*one.names, *([_key(one)[1]] if one.where else [])}
+            cells, columns = cells + self._cells(one), columns | own
             if cells > PER_SCAN or len(columns) > _COLUMNS or (alone and not one.where):
                 scans.append([])
-                cells, columns = self._cells(one), {*one.names, *([_key(one)[1]] if one.where else [])}
+                cells, columns = self._cells(one), own
             scans[-1].append(one)
         return scans
 

@@ -18,19 +18,22 @@ from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load import WRITTEN, Check, JoinedTable, NumberColumns, Progress, named, quietly
+from tacit.load import WRITTEN, Check, NumberColumns, Progress, named, quietly
 from tacit.load.columns import Dialect, TableColumn, csv_type, match, table_column
 from tacit.load.files import files_of, state_of
 from tacit.load.progress import one_by_one, watched
 from tacit.model.domain import Domain
 from tacit.whole_file import put
+
+if TYPE_CHECKING:
+    from tacit.load.star import Join
 
 T = TypeVar("T")
 
@@ -64,7 +67,7 @@ class DuckDB:
     """
 
     dialect: Dialect = "duckdb"
-    joins: Sequence[JoinedTable] = ()
+    joins: Sequence[Join] = ()
     table = exp.table_(_NAME, quoted=True)
 
     def __init__(
@@ -120,15 +123,17 @@ class DuckDB:
         """The first row of any statement over the table: see `look`."""
         return tuple(self._relation.query(_NAME, select.from_(_NAME).sql(dialect="duckdb")).fetchall()[0])
 
+    def checked(self) -> None:
+        """Refuse what must not be counted."""
+
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
+        self.checked()
         return list(self._relation.query(_NAME, statement).fetchall())
 
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[NumberColumns]:
-        def first() -> NumberColumns:
-            return self._fetch(statements[0])
-
+        self.checked()
         try:
-            found = self._watched(first, progress) if progress and self.ours else first()
+            found = self._watched(lambda: self._fetch(statements[0]), progress)
             return [found, *map(self._fetch, statements[1:])]
         except duckdb.Error:
             self._check_types()
@@ -144,8 +149,10 @@ class DuckDB:
     def _fetch(self, sql: str) -> NumberColumns:
         return [np.asarray(column) for column in self._relation.query(_NAME, sql).fetchnumpy().values()]
 
-    def _watched(self, work: Callable[[], T], progress: Progress) -> T:
-        """Work, while DuckDB says how far it has come."""
+    def _watched(self, work: Callable[[], T], progress: Progress | None) -> T:
+        """Work, while DuckDB says how far it has come, where somebody wants to know and the connection is ours."""
+        if progress is None or not self.ours:
+            return work()
         self._connection.execute("SET enable_progress_bar = true")
         self._connection.execute("SET enable_progress_bar_print = false")
         # Negative where it is not known.
@@ -160,20 +167,14 @@ class DuckDB:
         return True
 
     def keep(self, select: str, place: str, about: str, check: Check, progress: Progress | None) -> None:
+        self.checked()
         with new_file(place) as made:
             if self.ours:
                 self._limit(place)
             told = ", ".join(("FORMAT parquet", f"KV_METADATA {{tacit: '{about}'}}", "USE_TMP_FILE false"))
             sql = f"COPY ({select}) TO {exp.Literal.string(made).sql('duckdb')} ({told})"
-
-            def write() -> None:
-                self._relation.query(_NAME, sql)
-
             try:
-                if progress and self.ours:
-                    self._watched(write, progress)
-                else:
-                    write()
+                self._watched(lambda: self._relation.query(_NAME, sql), progress)
             except (duckdb.OperationalError, duckdb.PermissionException):  # of room, memory or rights
                 raise
             except duckdb.Error:
@@ -323,7 +324,7 @@ class Postgres:
     """A table or view of a PostgreSQL server, by its address and name."""
 
     dialect: Dialect = "postgres"
-    joins: Sequence[JoinedTable] = ()
+    joins: Sequence[Join] = ()
 
     def __init__(self, url: str, table: exp.Table, shown: str) -> None:
         self.table = table

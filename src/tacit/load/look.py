@@ -91,14 +91,8 @@ def rows_by_person(source: Source, person: str) -> dict[int, int]:
     column = next(one for one in source.describe() if one.name.lower() == wanted)
     dialect, table, _ = source.names()
     name = exp.column(column.name, quoted=True)
-    number = exp.alias_(exp.Count(this=exp.Star()), "n")
-    each = exp.select(number).from_(table).where(exp.Not(this=name.is_(exp.null()))).group_by(name.copy())
-    people = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "bigint"), "people")
-    asked = (
-        exp.select(exp.alias_(exp.cast(exp.column("n"), "bigint"), "n"), people)
-        .from_(each.subquery("each"))
-        .group_by("n")
-    )
+    each = exp.select(_count("n")).from_(table).where(exp.Not(this=name.is_(exp.null()))).group_by(name.copy())
+    asked = exp.select("n", _count("people")).from_(each.subquery("each")).group_by("n")
     ((rows, counts),) = source.run([asked.sql(dialect)])
     return dict(sorted(zip(rows.tolist(), counts.tolist(), strict=True)))
 
@@ -120,15 +114,7 @@ def _look(engine: DuckDB, column: TableColumn) -> Seen:
     if column.type in ("number", "decimal"):
         value = exp.cast(name.copy(), "DOUBLE")
         inside = exp.Where(this=exp.func("ISFINITE", value))
-        # Not the ends themselves: one outlier would make all other rows share a bin. What lies beyond is clamped.
-        low_share, high_share = (exp.Literal.number(share) for share in (_TRIMMED, 1 - _TRIMMED))
-        asked = [
-            exp.func("QUANTILE_DISC", value, low_share),
-            exp.func("QUANTILE_DISC", value, high_share),
-            exp.func("MIN", value),
-            exp.func("MAX", value),
-            exp.func("BOOL_AND", exp.EQ(this=exp.func("FLOOR", value), expression=value)),
-        ]
+        asked = [*_ends(value), exp.func("BOOL_AND", exp.EQ(this=exp.func("FLOOR", value), expression=value))]
         absent = exp.func("BOOL_OR", exp.or_(name.is_(exp.null()), exp.func("ISNAN", value)))
         *ends, is_whole, missing = engine.look(
             exp.select(*(exp.Filter(this=one, expression=inside) for one in asked), absent)
@@ -144,15 +130,21 @@ def _look(engine: DuckDB, column: TableColumn) -> Seen:
         since = exp.cast(exp.Literal.string(origin.isoformat()), "DATE")
         days = exp.paren(exp.Sub(this=exp.cast(name, "DATE"), expression=since))
         finite = exp.Where(this=exp.func("ISFINITE", name.copy()))
-        shares = [exp.func("QUANTILE_DISC", days, exp.Literal.number(share)) for share in (_TRIMMED, 1 - _TRIMMED)]
-        every = (
-            exp.Filter(this=one, expression=finite) for one in (*shares, exp.func("MIN", days), exp.func("MAX", days))
-        )
+        every = (exp.Filter(this=one, expression=finite) for one in _ends(days))
         *ends, missing = engine.look(exp.select(*every, has_missing))
         # 9999-12-31 stands for no date in many tables: one such row would leave a bin to all others.
         low, high = (None if end is None else origin + dt.timedelta(days=end) for end in _without_outliers(*ends))
         return Seen(low, high, False, None, bool(missing))
     return Seen(None, None, False, None, bool(engine.look(exp.select(has_missing))[0]))
+
+
+def _ends(value: exp.Expr) -> list[exp.Expr]:
+    """Where nearly all values lie, and where all do.
+
+    By the ends alone one outlier would make all other rows share a bin. What lies beyond is clamped.
+    """
+    nearly = [exp.func("QUANTILE_DISC", value, exp.Literal.number(share)) for share in (_TRIMMED, 1 - _TRIMMED)]
+    return [*nearly, exp.func("MIN", value), exp.func("MAX", value)]
 
 
 def _without_outliers(
@@ -170,9 +162,7 @@ def _fit(source: Source, name: str, bare: Attribute, column: TableColumn) -> Fit
     value, code, _ = coded(name, bare, column, 0, dialect, listed=False)
     data = exp.select(exp.alias_(value, "v0")).from_(table).subquery("data")
     codes = exp.select(exp.alias_(exp.cast(code, "bigint"), "c")).from_(data).subquery("codes")
-    grouped = (
-        exp.select("c", exp.alias_(exp.cast(exp.Count(this=exp.Star()), "bigint"), "n")).from_(codes).group_by("c")
-    )
+    grouped = exp.select("c", _count("n")).from_(codes).group_by("c")
     ((found, counts),) = source.run([grouped.sql(dialect)])
     tally = dict(zip(found.tolist(), counts.tolist(), strict=True))
     outside = tally.pop(bare.size, 0)

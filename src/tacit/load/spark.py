@@ -6,16 +6,19 @@ import hashlib
 import re
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load import BEGUN, WRITTEN, Check, JoinedTable, NumberColumns, Progress
+from tacit.load import BEGUN, WRITTEN, Check, NumberColumns, Progress
 from tacit.load.columns import Dialect, TableColumn, table_column
 from tacit.load.progress import part_of, watched
 from tacit.model.domain import Domain
+
+if TYPE_CHECKING:
+    from tacit.load.star import Join
 
 T = TypeVar("T")
 
@@ -29,7 +32,7 @@ class Spark:
     """A Spark DataFrame, under a name that lives as long as a statement runs."""
 
     dialect: Dialect = "spark"
-    joins: Sequence[JoinedTable] = ()
+    joins: Sequence[Join] = ()
     failure = "the Spark DataFrame could not be read."
 
     def __init__(self, frame: Any) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from sqlglot import exp
 
 from tacit.errors import ConfigError, DataError
-from tacit.load import Check, NumberColumns, Progress, Source, open_source
+from tacit.load import Source, open_source
 from tacit.load.columns import BYTE_ORDER, Dialect, TableColumn, csv_type, match, table_column
 from tacit.load.engines import DuckDB, Postgres, copied
 from tacit.load.spark import Spark
@@ -242,8 +242,6 @@ def check_keys(joins: Sequence[Join], shared: Iterable[int]) -> None:
 class JoinedDuckDB(DuckDB):
     """Files and frames, joined in one DuckDB."""
 
-    joins: Sequence[Join]
-
     def __init__(self, parts: Sequence[DuckDB], joins: Sequence[Join]) -> None:
         super().__init__("the join", lambda connection, _: self._join(connection))
         self.failure = _FAILURE
@@ -261,18 +259,6 @@ class JoinedDuckDB(DuckDB):
             vars(self).pop("_relation", None)  # it is read as the types say
         return super().columns()
 
-    def run(self, statements: Sequence[str], progress: Progress | None) -> list[NumberColumns]:
-        self._check()
-        return super().run(statements, progress)
-
-    def fetch(self, statement: str) -> list[tuple[Any, ...]]:
-        self._check()
-        return super().fetch(statement)
-
-    def keep(self, select: str, place: str, about: str, check: Check, progress: Progress | None) -> None:
-        self._check()
-        super().keep(select, place, about, check, progress)
-
     def _join(self, connection: Any) -> Any:
         if self._kinds is None:
             self._kinds = self._declared(None, None)
@@ -286,7 +272,7 @@ class JoinedDuckDB(DuckDB):
         self._unique = False
         return connection.sql(self._layout.select(self._tables, "duckdb"))
 
-    def _check(self) -> None:
+    def checked(self) -> None:
         joined = self._relation  # which has made the views
         if not self._unique:
             statements = self._layout.shared(self._tables, "duckdb")
@@ -336,8 +322,6 @@ def _types(relation: Any) -> dict[str, str]:
 class JoinedPostgres(Postgres):
     """Tables of one PostgreSQL database. Nothing is made there: each statement begins with the join."""
 
-    joins: Sequence[Join]
-
     def __init__(self, parts: Sequence[Postgres], joins: Sequence[Join]) -> None:
         super().__init__(parts[0].url, exp.table_(_JOINED, quoted=True), "join")
         self.failure = _FAILURE
@@ -360,8 +344,6 @@ class JoinedPostgres(Postgres):
 
 class JoinedSpark(Spark):
     """Spark DataFrames, joined in their session."""
-
-    joins: Sequence[Join]
 
     def __init__(self, parts: Sequence[Spark], joins: Sequence[Join]) -> None:
         self._parts, self.joins = parts, joins

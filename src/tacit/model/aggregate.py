@@ -1,9 +1,10 @@
 """One number about the rows of a condition: count, fraction, sum, mean, variance. Public words and arithmetic.
 
 An aggregate is bound to the domain, and refused if it must be, when it is made. It knows what it is called in words,
-`valued`, the attributes with whose values it works, and its formula: which weighted counts it is made of, and how they
-are put together. To add an aggregate is to add a class here, and an entry to each parser that should read it. JSON has
-two: a server reads it (`serve/forms.py`), and a client writes it (`client/message.py`).
+the `name` or the `names` of the attributes with whose values it works, if there are any, and its formula: which
+weighted counts it is made of, and how they are put together. To add an aggregate is to add a class here, and an entry
+to each parser that should read it. JSON has two: a server reads it (`serve/forms.py`), and a client writes it
+(`client/message.py`).
 
 Everything is post-processing of noisy counts: a bug here costs accuracy, never privacy.
 """
@@ -17,7 +18,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model import span
@@ -30,7 +30,6 @@ from tacit.model.query import Query, plain_product
 from tacit.model.values import Days
 from tacit.model.workload import check
 
-Floats = NDArray[np.float64]
 RANGE_SHARE = 0.1  # of the budget, for the release of all ranges of one attribute
 EVERYONE = Query.constant(everyone=True)
 _MAY_BE_ZERO = "nothing is guaranteed where the count that is divided by may be 0"
@@ -49,10 +48,6 @@ class Count:
     @property
     def where(self) -> Query:
         return self.query
-
-    @property
-    def valued(self) -> tuple[str, ...]:
-        return ()
 
     @property
     def formula(self) -> Formula:
@@ -85,10 +80,6 @@ class Fraction:
         object.__setattr__(self, "where", some)
         object.__setattr__(self, "formula", self._of(self.given, ratio))
         object.__setattr__(self, "by_rest", None if rest is None else self._of(rest, share))
-
-    @property
-    def valued(self) -> tuple[str, ...]:
-        return ()
 
     @cached_property
     def by_others(self) -> Formula | None:
@@ -180,10 +171,6 @@ class Sum:
         beyond = lambda rows: rows * middles.rounding  # noqa: E731
         return Formula(tuple(parts), added, said, constant=nothing, limits=ends, beyond=beyond)
 
-    @property
-    def valued(self) -> tuple[str, ...]:
-        return (self.name,)
-
     def words(self, domain: Domain) -> str:
         return f"the sum of {self.name}{rows_where(self.where, domain)}"
 
@@ -241,10 +228,6 @@ class Mean:
         parts = (top, middles.weighed(below))
         ends = lambda _: (low, low + span)  # noqa: E731
         return Formula(parts, mean, middles.note(), _MAY_BE_ZERO, limits=ends, beyond=lambda _: middles.rounding)
-
-    @property
-    def valued(self) -> tuple[str, ...]:
-        return (self.name,)
 
     def words(self, domain: Domain) -> str:
         return f"the mean of {self.name}{rows_where(self.where, domain)}"
@@ -321,10 +304,6 @@ class Variance:
         low = shown(ends[0], rows.value + rows.error)
         high = shown(ends[1], rows.value - rows.error)
         return Figure(middle, max(high - middle, middle - low, 0.0))
-
-    @property
-    def valued(self) -> tuple[str, ...]:
-        return (self.name,)
 
     def words(self, domain: Domain) -> str:
         what = "standard deviation" if self.root else "variance"
@@ -413,10 +392,6 @@ class Covariance:
 
         most = 1.0 if self.correlation else span_of_both / (2 if self.sample else 4)
         return Formula(tuple(parts), quietly, said, _MAY_BE_ZERO, limits=lambda _: (-most, most))
-
-    @property
-    def valued(self) -> tuple[str, ...]:
-        return self.names
 
     def words(self, domain: Domain) -> str:
         what = "correlation" if self.correlation else "covariance" if self.sample else "population covariance"

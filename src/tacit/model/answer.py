@@ -114,7 +114,8 @@ class Answer(Answered):
     @property
     def interval(self) -> tuple[float, float] | None:
         """Where the truth lies, at the stated confidence, cut to the limits; None without a promise or a value."""
-        return _interval(self.value, self.error, self.limits)
+        error = self.error
+        return None if error is None or self.value != self.value else within(self.value, error, self.limits)
 
     @property
     def says(self) -> Says:
@@ -122,14 +123,11 @@ class Answer(Answered):
         return says(self.value, self.error, self.limits, self.beyond)
 
     def _values(self) -> dict[str, Any]:
-        error = self.facts.width
-        found = _interval(self.value, error, self.limits)
-        interval = None if found is None else list(found)
-        word = says(self.value, error, self.limits, self.beyond)
-        beyond = {"beyond": self.beyond} if self.beyond else {}
         value = None if self.value != self.value else self.value  # there is none where something is divided by 0
-        told = {"value": value, "error": error, "interval": interval, "limits": ends(self.limits), "says": word}
-        return told | beyond
+        interval = None if (found := self.interval) is None else list(found)
+        where = {"interval": interval, "limits": ends(self.limits)}
+        beyond = {"beyond": self.beyond} if self.beyond else {}
+        return {"value": value, "error": self.error, **where, "says": self.says, **beyond}
 
     def frame(self) -> Frame:
         """One row: the question, its value and error, and what else the answer says of itself."""
@@ -218,10 +216,6 @@ def within(value: float, error: float, limits: Limits) -> tuple[float, float]:
     """The part of the interval around a value in which it can be at all."""
     least, most = limits
     return min(max(value - error, least), most), max(min(value + error, most), least)
-
-
-def _interval(value: float, error: float | None, limits: Limits) -> tuple[float, float] | None:
-    return None if error is None or value != value else within(value, error, limits)
 
 
 def ends(limits: Limits) -> list[float | None]:

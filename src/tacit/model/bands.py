@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
-from tacit.model.edges import starts_of
+from tacit.model.formula import starts_of
 from tacit.model.values import Days, Integers, Listed, Point, Reals, Value
 
 _WIDTHS_NAMED = 5  # widths that a refusal suggests

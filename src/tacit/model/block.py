@@ -10,6 +10,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from tacit.model.query import Query
 from tacit.model.values import Listed, Value
 from tacit.model.workload import Marginal
 
-_COMPARED: dict[str, Callable[[str, str], bool]] = {
+HOLDS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -37,7 +38,7 @@ class Labels(Listed):
         """The places of the labels for which the comparison holds; none where there are none."""
         if not isinstance(value, str):
             raise InvalidQuery(f"{name} is compared with a label, like '{self.values[0]}', not with {value!r}.")
-        holds = _COMPARED[comparison]
+        holds = HOLDS[comparison]
         return [place for place, label in enumerate(self.values) if holds(str(label), value)]
 
 

@@ -62,7 +62,7 @@ class Operation:
     extent: Extent = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "extent", Extent.over(self.of))
+        object.__setattr__(self, "extent", Extent.over(parts_of(self)))
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,7 @@ class Case:
     extent: Extent = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "extent", Extent.over([*(one for both in self.branches for one in both), self.otherwise])
-        )
+        object.__setattr__(self, "extent", Extent.over(parts_of(self)))
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class End:
     extent: Extent = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "extent", Extent.over([] if self.of is None else [self.of]))
+        object.__setattr__(self, "extent", Extent.over(parts_of(self)))
 
 
 @dataclass(frozen=True)
@@ -262,32 +260,28 @@ def _end(node: End, given: Relation) -> span.Floats:
     return np.where(np.isfinite(ends[node.what]) & promised, ends[node.what], np.nan)
 
 
+def parts_of(node: Outer) -> Sequence[Outer]:
+    """The expressions that an expression is made of directly."""
+    match node:
+        case Operation():
+            return node.of
+        case Case():
+            return [*(one for branch in node.branches for one in branch), node.otherwise]
+        case End(of=of) if of is not None:
+            return [of]
+    return ()
+
+
 def nodes(node: Outer) -> Iterator[Outer]:
     """An expression and everything in it."""
     yield node
-    match node:
-        case Operation():
-            inner: Sequence[Outer] = node.of
-        case Case():
-            inner = [*(one for branch in node.branches for one in branch), node.otherwise]
-        case End(of=of) if of is not None:
-            inner = [of]
-        case _:
-            return
-    for one in inner:
+    for one in parts_of(node):
         yield from nodes(one)
 
 
 def bare(node: Outer) -> bool:
     """Whether an expression is about bars, or was written: it has no bar of its own."""
-    match node:
-        case Given() | Elsewhere():
-            return False
-        case Operation():
-            return all(bare(one) for one in node.of)
-        case Case():
-            return all(bare(one) for branch in node.branches for one in branch) and bare(node.otherwise)
-    return True
+    return isinstance(node, End) or (not isinstance(node, Given | Elsewhere) and all(map(bare, parts_of(node))))
 
 
 def never(node: Outer) -> bool:

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tacit.model.ask import EVERYONE, Ask, Cdf, Crosstab, Derived, Histogram, Range, Select, Stat
+from tacit.model.ask import (
+    EVERYONE,
+    Ask,
+    Cdf,
+    Count,
+    Covariance,
+    Crosstab,
+    Derived,
+    Fraction,
+    Histogram,
+    Range,
+    Select,
+    Stat,
+)
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Compare, Expression, Not, OfOne
@@ -46,7 +59,7 @@ def _values(ask: Ask) -> Iterator[tuple[str, Query]]:
     match ask:
         case Cdf() | Histogram():
             yield ask.name, EVERYONE
-        case Crosstab():
+        case Crosstab() | Covariance():
             yield from ((name, ask.where) for name in ask.names)
         case Select():
             for column in ask.columns:
@@ -55,10 +68,10 @@ def _values(ask: Ask) -> Iterator[tuple[str, Query]]:
         case Derived():
             for select in ask.selects:
                 yield from _values(select)
-        case Stat() | Range():
+        case Count() | Fraction() | Stat() | Range():
             return
-        case _:  # an aggregate or a quantile, which says it itself
-            yield from ((name, ask.where) for name in ask.valued)
+        case _:  # an aggregate of one attribute, or a quantile
+            yield ask.name, ask.where
 
 
 def _touched(condition: Expression, domain: Domain) -> Iterator[str]:

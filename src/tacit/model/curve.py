@@ -57,10 +57,6 @@ class Quantile:
         if isinstance(domain[self.name].values, Days):
             raise InvalidQuery(f"{self.name} has dates: their quantile is no number, so it is asked by itself.")
 
-    @property
-    def valued(self) -> tuple[str, ...]:
-        return (self.name,)
-
     def words(self, domain: Domain) -> str:
         return f"the {100 * self.q:.10g}% quantile of {self.name}{rows_where(self.where, domain)}"
 

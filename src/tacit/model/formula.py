@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
-from tacit.model.edges import edges_of
 from tacit.model.factor import GRID, MAX_TABLE
 from tacit.model.facts import joined
 from tacit.model.possible import possible
 from tacit.model.query import Query
-from tacit.model.values import Days, Listed
+from tacit.model.values import Days, Listed, Point
 
 Floats = NDArray[np.float64]
 IF_ANY = "if a row meets the condition, which is not told"  # of what is the same whichever rows do
@@ -200,6 +199,19 @@ def middles_of(attribute: Attribute) -> tuple[Floats, float, float]:
     """The middle of each bin of an ordered attribute, how far a value can be from it, and how wide all bins are."""
     lows, middles, highs = bounds_of(attribute)
     return middles, float((highs - lows).max() / 2), float(attribute.edge(attribute.bins) - attribute.edge(0))
+
+
+def starts_of(starts: Sequence[Point]) -> Floats:
+    """Starts of bins as floats. Those of whole numbers are a range, of which no list is made."""
+    if isinstance(starts, range):
+        return np.arange(starts.start, starts.stop, starts.step, dtype=np.int64).astype(np.float64)
+    return np.array(starts, dtype=np.float64)
+
+
+def edges_of(attribute: Attribute) -> Floats:
+    """Where each bin of an ordered attribute starts, and where the last one ends."""
+    assert not isinstance(attribute.values, Listed)
+    return np.append(starts_of(attribute.values.starts), float(attribute.values.end))
 
 
 def bounds_of(attribute: Attribute) -> tuple[Floats, Floats, Floats]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tacit.errors import ConfigError
 from tacit.exact.price import total
 from tacit.load.copies import has_digits
 from tacit.model.budget import Budget, Measure
@@ -116,6 +117,13 @@ def choose(
     )
     row = MECHANISMS[made.mechanism]
     return Choice(made.mechanism, made.reason, row.set(row.completed(made.options, named)))
+
+
+def bound_on_rows(person: str | None, rows_per_person: int | None) -> int:
+    """How many rows are protected together."""
+    if (person is None) != (rows_per_person is None):
+        raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
+    return 1 if rows_per_person is None else rows_per_person
 
 
 def unit_terms(person: str | None, rows_per_person: int) -> dict[str, str]:

@@ -8,6 +8,7 @@ which takes it over when it is opened again.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -41,13 +42,10 @@ class Before:
         made = made_with(path)
         if made.part_of is not None:
             raise in_series(path)
-        log = Log.open(path, None, anchor, made.rules)
-        try:
+        with closing(Log.open(path, None, anchor, made.rules)) as log:
             spent, limits = log.head().spent, log.limits()
             if any(log.lines(kinds=["override"])):
                 raise went_back(path)
-        finally:
-            log.close()
         # What went to a ledger that continues it was not spent in it.
         closings = [line.atoms for line in limits if line.kind == "closed"]
         return cls(path, made, Loss(made.total.measure, spent - sum(closings)), bool(closings))
@@ -82,12 +80,9 @@ class Before:
             accepted rollback, which may have lost the line that closed this ledger for another one.
         Formula: one transaction reads what is spent, checks it, and charges all that is left.
         """
-        log = Log.open(self.path, None, anchor, self.made.rules)
-        try:
-            with log.conditions.asked_at(asked), log.turn():
-                line = log.write(lambda transaction: self._closed(transaction, log, book))
-        finally:
-            log.close()
+        ours = closing(Log.open(self.path, None, anchor, self.made.rules))
+        with ours as log, log.conditions.asked_at(asked), log.turn():
+            line = log.write(lambda transaction: self._closed(transaction, log, book))
         spent = Loss(self.made.total.measure, line.spent - line.atoms)
         return Carried(self.made.origin, line.seq, line.hash, spent), carried(spent, book.total.measure).atoms
 

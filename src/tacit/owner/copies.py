@@ -10,7 +10,8 @@ from tacit.errors import ConfigError
 from tacit.load import open_source
 from tacit.load.copies import Copy
 from tacit.model.domain import Domain
-from tacit.owner.opening import bound_on_rows, declared
+from tacit.owner.binding import bound_on_rows
+from tacit.owner.opening import declared
 from tacit.owner.rows import Rows
 
 

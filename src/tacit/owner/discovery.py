@@ -8,6 +8,7 @@ same ledger. Where a ledger is made by a discovery, a tenth of delta is kept for
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import permutations
@@ -25,7 +26,7 @@ from tacit.model.facts import Receipt
 from tacit.model.noise_law import quantile
 from tacit.model.statistic import Statistic
 from tacit.model.workload import leaves
-from tacit.owner.binding import unit_terms
+from tacit.owner.binding import bound_on_rows, unit_terms
 from tacit.owner.terms import MadeWith
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.ranges.choice import choose, signal
@@ -166,11 +167,9 @@ def discover(
     """
     begun = datetime.now(UTC)  # before the data are looked at
     sought, declared = _read(columns)
-    if (person is None) != (rows_per_person is None):
-        raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
+    people = bound_on_rows(person, rows_per_person) or 1
     if not isinstance(share, float) or not 0 < share < 1:
         raise ConfigError(f"share is the part of the budget that discovery may take, like 0.1, not {share!r}.")
-    people = rows_per_person or 1
     path = Path(ledger)
     whole, aside = _whole(budget, path)
     if any(one.kind == "category" for one in sought) and not aside:
@@ -221,11 +220,8 @@ def left_after_discovery(budget: Budget, ledger: Path, anchor: str | Path | None
     made = MadeWith.of(ledger)
     if made is None:
         return budget
-    log = Log.open(ledger, None, Anchor(None if anchor is None else Path(anchor)), made.rules)
-    try:
+    with closing(Log.open(ledger, None, Anchor(None if anchor is None else Path(anchor)), made.rules)) as log:
         spent = max((line.spent for line in log.lines(kinds=("found", "discovered"))), default=0)
-    finally:
-        log.close()
     if not spent:
         return budget
     left = Loss(made.total.measure, total(budget, made.total.measure, aside=made.aside).atoms - spent)
@@ -283,11 +279,8 @@ def _known(path: Path, anchor: Anchor, accept_rollback: str | None) -> tuple[Kno
     made = MadeWith.of(path)
     if made is None:
         return {}, 0
-    log = Log.open(path, None, anchor, made.rules, accept_rollback)
-    try:
+    with closing(Log.open(path, None, anchor, made.rules, accept_rollback)) as log:
         return _known_lines(log.lines(kinds=("found", "discovered"))), log.head().seq
-    finally:
-        log.close()
 
 
 def _known_lines(lines: Iterator[Line] | Sequence[Line]) -> dict[str, tuple[Found | Discovered, Line]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,7 @@ def inspect(path: Path, anchor: Path | None = None) -> Inspected:
     made = MadeWith.of(path)
     if made is None:
         raise LedgerError(f"There is no ledger {path.name}.")
-    log = Log(path, remembered, made.rules)
-    try:
+    with closing(Log(path, remembered, made.rules)) as log:
         state = log.inspect(note)
         entries = sum(seen.values())
         why = (
@@ -95,8 +95,6 @@ def inspect(path: Path, anchor: Path | None = None) -> Inspected:
         origin = log.identity.origin.hash
         if why is None and entries:
             log.remember()
-    finally:
-        log.close()
     if why is not None:
         # Not how many: what a copy has stored and the anchor has not seen may tell what a gate said.
         raise LedgerError(f"{path.name} holds in itself: its entries follow from one another. But: {why}")

@@ -7,8 +7,8 @@ their levels before there was a block. The owner's secret, like the ledgers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,8 +27,14 @@ SERIES = "series"  # the term by which a manifest is told from a ledger
 FORM = "1"
 
 
-class _Said(NamedTuple):
-    """What the lines of a manifest say, up to this number."""
+class Said(NamedTuple):
+    """What the lines of a manifest say, up to this number, by whichever process they were written.
+
+    blocks, groups: in the order in which they were appended, and in which the ledgers of groups were made.
+    missed: the groups that have no ledger, and never get one.
+    levels: how the budget of a row is divided among blocks and groups, and why.
+    raised: the decisions to raise the budget of the series, in order, and where they stand.
+    """
 
     up_to: int = 0
     blocks: tuple[Block, ...] = ()
@@ -60,7 +66,7 @@ class Manifest:
     """
 
     def __init__(self, log: Log) -> None:
-        self._log, self._said = log, _Said()
+        self._log, self._said = log, Said()
 
     @classmethod
     def open(
@@ -96,27 +102,8 @@ class Manifest:
         """One who appends, among all threads and processes."""
         return self._log.turn()
 
-    def blocks(self) -> list[Block]:
-        """All blocks, in the order in which they were appended, by whichever process."""
-        return list(self._newest().blocks)
-
-    def groups(self) -> list[GroupLedger]:
-        """The ledgers of groups of blocks, in the order in which they were made."""
-        return list(self._newest().groups)
-
-    def missed(self) -> frozenset[BlockGroup]:
-        """The groups that have no ledger, and never get one."""
-        return self._newest().missed
-
-    def levels(self) -> tuple[Levels, str]:
-        """How the budget of a row is divided among blocks and groups, and why."""
-        return self._newest().levels
-
-    def raised(self) -> list[tuple[Budget, Line]]:
-        """The decisions to raise the budget of the series, in order, and where they stand."""
-        return list(self._newest().raised)
-
-    def _newest(self) -> _Said:
+    @property
+    def said(self) -> Said:
         """What was read so far, and what was written since.
 
         It is put in its place as a whole. So a block is listed once where two threads read its line, and where one that
@@ -127,7 +114,7 @@ class Manifest:
             said = self._said = self._read_on(said, head)
         return said
 
-    def _read_on(self, said: _Said, head: int) -> _Said:
+    def _read_on(self, said: Said, head: int) -> Said:
         """`head` was the newest line before these are read: one that is written after them is for the next time."""
         up_to, levels = head, said.levels
         blocks, groups, missed, raised = list(said.blocks), list(said.groups), set(said.missed), list(said.raised)
@@ -146,12 +133,12 @@ class Manifest:
                         raise damaged(line)
                     levels = entry.among, why
             up_to = max(up_to, line.seq)
-        return _Said(up_to, tuple(blocks), tuple(groups), frozenset(missed), levels, tuple(raised))
+        return Said(up_to, tuple(blocks), tuple(groups), frozenset(missed), levels, tuple(raised))
 
     def divide(self, levels: Levels, why: str) -> None:
         """Divide the budget of a row among levels, before there is a block."""
         with self.turn():
-            if self.blocks() or self.levels() != (ALONE, ""):
+            if self.said.blocks or self.said.levels != (ALONE, ""):
                 raise LedgerError("The budget of the series is divided already, and stays so.")
             self._write(draft(Divided.of(levels, why)))
 
@@ -164,7 +151,7 @@ class Manifest:
         """Refuse a label, or rows, that a block has already, and any where blocks may have been lost."""
         if self.went_back:
             raise self._went_back()
-        _check(self.blocks(), label, fingerprint)
+        _check(self.said.blocks, label, fingerprint)
 
     def add(self, block: Block) -> None:
         """One more block, durable and known to the anchor when it returns."""
@@ -181,10 +168,11 @@ class Manifest:
     def add_group(self, made: GroupLedger) -> None:
         """The ledger of a group all of whose blocks are there, and which has none yet."""
         with self.turn():
-            blocks, (levels, _) = self.blocks(), self.levels()
-            if made.group not in levels.complete(len(blocks)) or made.group in (one.group for one in self.groups()):
+            said = self.said
+            complete = said.levels[0].complete(len(said.blocks))
+            if made.group not in complete or made.group in (one.group for one in said.groups):
                 raise LedgerError("A group has one ledger, and all its blocks are there before it.")
-            if made.group in self.missed():
+            if made.group in said.missed:
                 raise LedgerError("A group that was missed when its last block was appended gets no ledger later.")
             self._check_ledger(made.ledger)
             self._write(draft(made))
@@ -198,7 +186,7 @@ class Manifest:
             self._write(draft(MissedGroup(*group)))
 
     def _check_ledger(self, ledger: str) -> None:
-        if ledger in {one.ledger for one in self.blocks()} | {one.ledger for one in self.groups()}:
+        if ledger in {one.ledger for one in self.said.blocks} | {one.ledger for one in self.said.groups}:
             raise LedgerError(f"{ledger} is the ledger of another block or group.")
 
     def _write(self, line: Draft) -> None:
@@ -238,8 +226,7 @@ def check_listed(ledger: Path, origin: str, anchor: Anchor) -> None:
     manifest = ledger.parent.with_name(name.removesuffix(FOLDER))
     if not name.endswith(FOLDER) or not manifest.is_file():
         return
-    log = Log(manifest, anchor, step)
-    try:
+    with closing(Log(manifest, anchor, step)) as log:
         why = log.problem()
         if why is not None:
             raise LedgerError(
@@ -249,8 +236,6 @@ def check_listed(ledger: Path, origin: str, anchor: Anchor) -> None:
         # Reading checks that every line follows, and only then lets the anchor know the newest.
         entries = map(decode, log.lines(kinds=("block", "group")))
         origins = {entry.origin for entry in entries if isinstance(entry, Block | GroupLedger)}
-    finally:
-        log.close()
     if origin not in origins:
         raise LedgerError(
             f"{ledger.name} is the ledger of a block that its series does not list: it was left by an append that was "
@@ -258,7 +243,7 @@ def check_listed(ledger: Path, origin: str, anchor: Anchor) -> None:
         )
 
 
-def _check(blocks: list[Block], label: str, fingerprint: str) -> None:
+def _check(blocks: Sequence[Block], label: str, fingerprint: str) -> None:
     if label in (block.label for block in blocks):
         raise LedgerError(
             f"The block {label} is there already, and its rows stay what they are: what was spent on them stays spent. "

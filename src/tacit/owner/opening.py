@@ -17,7 +17,7 @@ from tacit.load import is_address, is_query
 from tacit.load.copies import has_digits
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.owner.binding import DIGITS, binding_of, kept_terms, planned_terms, unit_terms
+from tacit.owner.binding import DIGITS, binding_of, bound_on_rows, kept_terms, planned_terms, unit_terms
 from tacit.owner.continuation import Before, take_over
 from tacit.owner.manifest import check_listed
 from tacit.owner.prior import check_prior, read_prior
@@ -270,13 +270,6 @@ def _before(
     if made_with(Path(continues)).origin != made.continues:
         raise LedgerError(f"{path.name} continues another ledger than {Path(continues).name}.")
     return None if made.begun else Before.of(Path(continues), anchor)
-
-
-def bound_on_rows(person: str | None, rows_per_person: int | None) -> int:
-    """How many rows are protected together."""
-    if (person is None) != (rows_per_person is None):
-        raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
-    return 1 if rows_per_person is None else rows_per_person
 
 
 def doors(

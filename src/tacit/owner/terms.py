@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -236,11 +236,9 @@ def raise_budget(
 
 def went_back_before(path: Path, anchor: str | Path | None) -> bool:
     """Whether the owner of a ledger has ever gone on from an older copy of it."""
-    log = Log.open(path, None, Anchor(None if anchor is None else Path(anchor)), made_with(path).rules)
-    try:
+    anchored = Anchor(None if anchor is None else Path(anchor))
+    with closing(Log.open(path, None, anchored, made_with(path).rules)) as log:
         return any(log.lines(kinds=["override"]))
-    finally:
-        log.close()
 
 
 def reopen(

@@ -248,7 +248,7 @@ class Chronicle:
 
     def ledger(self, gates: Sequence[Past], session: Session) -> Sheet:
         """Everything bought, with the gates that are open."""
-        open_ones = [(gate.receipt.entry, _of_gate(gate, session)) for gate in gates]
+        open_ones = [(gate.receipt.entry, _of_ledger(gate, session)) for gate in gates]
         rows = [row for _, row in sorted([*self._ledger, *open_ones], key=lambda one: one[0])]
         many = self.tally.number.total() + len(gates)
         return _cut("Everything bought", ["entry", "kind", "what", "of the budget", "seal"], rows, [0, 3], many)
@@ -274,14 +274,9 @@ class Chronicle:
         return found
 
 
-def _of_ledger(event: Event, session: Session) -> list[str]:
-    at = event.receipt
-    return [str(at.entry), event.kind, event.question, percent_of(event.cost, session.total), at.seal[:SEAL]]
-
-
-def _of_gate(gate: Past, session: Session) -> list[str]:
-    at = gate.receipt
-    return [str(at.entry), gate.kind, gate.question, percent_of(gate.cost, session.total), at.seal[:SEAL]]
+def _of_ledger(one: Event | Past, session: Session) -> list[str]:
+    at = one.receipt
+    return [str(at.entry), one.kind, one.question, percent_of(one.cost, session.total), at.seal[:SEAL]]
 
 
 def _of_answer(event: Event, answer: Answer, session: Session) -> list[str]:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from tacit.model.answer import Answer, says_words
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
-from tacit.model.certificate import Certificate, Certificates
 from tacit.model.description import describe
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import Facts, Receipt
@@ -153,21 +152,9 @@ def single(event: Event, session: Session) -> Answer | None:
 
 
 def _kind_of(past: Past, answer: Measured | Told | None) -> str:
-    return _kind(answer) if isinstance(answer, Measured) else _WITHOUT_ANSWER[past.kind]
-
-
-def _kind(answer: Measured) -> str:
-    match answer.question:
-        case Marginal() | Residuals():
-            return "table"
-        case Query():
-            return "count"
-        case Statistic():
-            return "statistic"
-        case Certificate() | Certificates():
-            return "certificate"
-        case _:
-            return "range"
+    if isinstance(answer, Measured):
+        return charged(type(answer.question).__name__.lower())
+    return _WITHOUT_ANSWER[past.kind]
 
 
 # -- pictures ----------------------------------------------------------------------------------------------------------

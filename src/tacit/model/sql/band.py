@@ -6,9 +6,8 @@ For `sql.condition` and `sql.group`. A group is compared by its value: 40, 2022,
 from __future__ import annotations
 
 import datetime as dt
-import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,17 +17,12 @@ from tacit.errors import InvalidQuery
 from tacit.model.ask import GroupBy
 from tacit.model.attribute import Attribute
 from tacit.model.bands import FITTING, Bands, Period, as_texts, by_label, by_period, by_width, cuts_period
+from tacit.model.block import HOLDS
 from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not, OfOne
 from tacit.model.sql.reading import GROUP_WORK, Reading, column, finite, only, plain_value, stripped, text
 from tacit.model.values import MAX_LABEL, Days, Listed, Value
 
 MAX_RESULT_ROWS = 2**20  # of a result
-_HOLDS: dict[Comparison, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 # How strftime writes a month and a year, and how much of a day that is.
 _WRITTEN: dict[str, Period] = {"%Y-%m": "month", "%Y": "year"}
 _LETTERS: dict[Period, int] = {"month": len("2024-05"), "year": len("2024")}
@@ -173,7 +167,7 @@ def compare(group: GroupBy, sign: Comparison, value: Value, read: Reading) -> Ex
         raise InvalidQuery(f"{group.title} has no order, so {group.title} {sign} {value!r} has no meaning.")
     if bands.end is None:
         numbers = {i: one for i, one in enumerate(bands.values) if isinstance(one, int | float)}
-        return _chosen(group, {i for i, one in numbers.items() if _HOLDS[sign](one, point)}, numbers)
+        return _chosen(group, {i for i, one in numbers.items() if HOLDS[sign](one, point)}, numbers)
     if not values[0] <= point <= bands.end:
         raise _outside(group, value)
     cut = (bisect_left if sign in ("<", ">=") else bisect_right)(values, point)

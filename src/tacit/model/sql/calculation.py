@@ -11,7 +11,7 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.calculation import Case, Constant, End, Ending, Operation, Outer, ValueKind, kind
 from tacit.model.sql.idiom import instead_of
-from tacit.model.sql.reading import WrittenCase, choice, finite, only, plain_value, text
+from tacit.model.sql.reading import COMPARISONS, WrittenCase, choice, finite, only, plain_value, text
 from tacit.model.sql.statistic import FUNCTIONS
 
 MAX_POWER = 8
@@ -23,9 +23,8 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Exp: "exp",
 }  # fmt: skip
 _SEVERAL: dict[type[exp.Expr], str] = {exp.Least: "least", exp.Greatest: "greatest", exp.Coalesce: "coalesce"}
-_COMPARISONS: dict[type[exp.Expr], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _TRUTHS: tuple[type[exp.Expr], ...] = (
-    exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.Between, exp.In, exp.Is, exp.Boolean, *_COMPARISONS,
+    exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.Between, exp.In, exp.Is, exp.Boolean, *COMPARISONS,
 )  # fmt: skip
 ENDS: dict[str, Ending] = {"ERROR": "error", "LOW": "low", "HIGH": "high", "CONFIDENCE": "confidence"}
 _OVER = (
@@ -73,8 +72,8 @@ def truth(node: exp.Expr, scope: Scope) -> Outer:
         return Operation("not", (truth(node.this, scope),))
     if isinstance(node, exp.Boolean):
         return Operation("=", (Constant(1), Constant(1 if node.this else 0)))
-    if type(node) in _COMPARISONS:
-        return Operation(_COMPARISONS[type(node)], (_number(node.this, scope), _number(node.expression, scope)))
+    if type(node) in COMPARISONS:
+        return Operation(COMPARISONS[type(node)], (_number(node.this, scope), _number(node.expression, scope)))
     if isinstance(node, exp.EQ | exp.NEQ):
         same = _same(_of_kind(node.this, scope), _of_kind(node.expression, scope), scope)
         return same if isinstance(node, exp.EQ) else Operation("not", (same,))

@@ -29,6 +29,7 @@ from tacit.model.sql.band import (
 )
 from tacit.model.sql.idiom import instead_of
 from tacit.model.sql.reading import (
+    COMPARISONS,
     VALUE_WORK,
     Grouped,
     Reading,
@@ -45,7 +46,6 @@ from tacit.model.values import Listed, Value
 MAX_PATTERN = 100  # characters of a LIKE pattern
 MAX_MATCHED = 1_000_000  # characters of patterns that a statement holds against listed values, in all
 _MOST_TRIED = 2**23  # values that the conditions of a CASE are tried on, one condition after the other
-_COMPARISONS: dict[type[exp.Expr], Comparison] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _MIRRORED: dict[Comparison, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -125,7 +125,7 @@ def _comparison(node: exp.Expr, read: Reading) -> Expression:
         name, value, _ = _sides(node, read)
         same = _in_bin(name, value.value, read) if isinstance(value, Rounded) else Among(name, (value,))
         return same if isinstance(node, exp.EQ) else Not(same)
-    for kind, operator in _COMPARISONS.items():
+    for kind, operator in COMPARISONS.items():
         if isinstance(node, kind):
             name, value, mirrored = _sides(node, read)
             return _compare(name, _MIRRORED[operator] if mirrored else operator, value, read)
@@ -151,7 +151,7 @@ def _comparison(node: exp.Expr, read: Reading) -> Expression:
 
 def _of_groups(node: exp.Expr, read: Reading) -> Expression | None:
     """A comparison of groups of a column's values: YEAR(d) = 2022, date_trunc('month', d) IN (…)."""
-    if isinstance(node, exp.EQ | exp.NEQ) or type(node) in _COMPARISONS:
+    if isinstance(node, exp.EQ | exp.NEQ) or type(node) in COMPARISONS:
         return _group_and_value(node, read)
     group = grouping(node.this, read) if isinstance(node, exp.Between | exp.In | exp.Is) else None
     if group is None:
@@ -172,8 +172,8 @@ def _group_and_value(node: exp.Expr, read: Reading) -> Expression | None:
         group, value, mirrored = grouping(node.expression, read), node.this, True
     if group is None:
         return None
-    if type(node) in _COMPARISONS:
-        sign = _COMPARISONS[type(node)]
+    if type(node) in COMPARISONS:
+        sign = COMPARISONS[type(node)]
         return compare(group, _MIRRORED[sign] if mirrored else sign, plain_value(value), read)
     same = equal(group, [plain_value(value)], read)
     return same if isinstance(node, exp.EQ) else Not(same)

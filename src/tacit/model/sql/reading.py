@@ -15,13 +15,14 @@ from tacit.errors import InvalidQuery
 from tacit.model.ask import GroupBy
 from tacit.model.clamped import clamped_ends
 from tacit.model.domain import Domain
-from tacit.model.expression import Expression
+from tacit.model.expression import Comparison, Expression
 from tacit.model.factor import MAX_TABLE
 from tacit.model.query import Query
 from tacit.model.values import Value
 
 MOST_SAID = 540  # characters of several mistakes
 GROUP_WORK, VALUE_WORK = 64, 8  # cells that might be gone through while a group is named, and while a value is weighed
+COMPARISONS: dict[type[exp.Expr], Comparison] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _CUT = re.compile(r" cannot be cut (?:at|after) ([^:]+):")  # in the words of `Attribute.cut`
 _PLACE = re.compile(r" \(line \d+, column \d+\)")
 

@@ -173,12 +173,10 @@ def heat(mark: Heat, plane: Plane, _: str = "") -> str:
     for i, row in enumerate(plane.y.axis.categories or ()):
         for j, column in enumerate(plane.x.axis.categories or ()):
             said = escape(clip(f"{row}, {column}: {labels[i][j]}{bar}", LONGEST_TITLE / 2))
+            cell = x[j], y[i], x[j + 1] - x[j] - gap, y[i + 1] - y[i] - gap
             if mark.unsure[i, j]:
-                strokes["paper" if shades[i, j] > TURN_HATCH else "6"] += hatch(
-                    x[j], y[i], x[j + 1] - x[j] - gap, y[i + 1] - y[i] - gap
-                )
-            place = box(x[j], y[i], x[j + 1] - x[j] - gap, y[i + 1] - y[i] - gap)
-            boxes += f'<rect {place} fill-opacity="{shades[i, j]:.2f}"><title>{said}</title></rect>'
+                strokes["paper" if shades[i, j] > TURN_HATCH else "6"] += hatch(*cell)
+            boxes += f'<rect {box(*cell)} fill-opacity="{shades[i, j]:.2f}"><title>{said}</title></rect>'
             role = "paper" if shades[i, j] > TURN_WHITE else "ink"
             middle, down = (x[j] + x[j + 1]) / 2, (y[i] + y[i + 1]) / 2 + 4
             words += text(middle, down, labels[i][j], role=role, size=SMALL, anchor="middle") if printed else ""
