@@ -97,7 +97,7 @@ def serve(
             undo.callback(datasets[name].close)
         return datasets, ring
 
-    _run(opened, _Door(**door), limits, invitations, landing)
+    _run(opened, _Door(**door), limits, invitations=invitations, landing=landing)
 
 
 def serve_published(
@@ -143,16 +143,16 @@ def serve_published(
             undo.callback(datasets[name].close)
         return datasets, None
 
-    _run(opened, _Door(**door), limits or _open_limits(), elsewhere=owner_url)
+    _run(opened, _Door(**door), limits or _open_limits(), owner_url)
 
 
 def _run(
     opened: Callable[[ExitStack], tuple[dict[str, ServedData], KeyRing | None]],
     at: _Door,
     limits: Limits | None,
+    elsewhere: str = "",
     invitations: Mapping[str, str] | None = None,
     landing: str = "/",
-    elsewhere: str = "",
 ) -> None:
     """Bind, open what is served, and serve it until told to stop."""
     import uvicorn
