@@ -264,6 +264,7 @@ def audit(call: Call) -> Json:
     return {"audit": call.about.noted(call.parameters["limit"])}
 
 
+_BLOCK = {"block": "The label of a block, where the data set is a series: each has a ledger of its own."}
 ENDPOINTS = (
     Endpoint("GET", "/v1/health", "anyone", health, result=replies.HealthReply),
     Endpoint("GET", "/v1/openapi.json", "anyone", openapi, result=replies.DocumentReply),
@@ -279,9 +280,14 @@ ENDPOINTS = (
         "reader",
         known,
         result=replies.AskReply,
-        texts={"sql": "A question in SQL.", "question": "Or one of the other forms, as JSON."},
+        texts={
+            "sql": "A question in SQL.",
+            "question": "Or one of the other forms, as JSON.",
+            "ledger": "The ledger that the answer is of, by the hash that its chain starts from: another one is "
+            "refused.",
+        },
+        one_of=("sql", "question"),
         framed=True,
-        bound=True,
     ),
     Endpoint(
         "POST",
@@ -306,9 +312,9 @@ ENDPOINTS = (
         result=replies.HistoryReply,
         parameters={"after": (0, 2**53, 0), "limit": (1, 1_000, 100)},
         tokens=HISTORY_TOKENS,
-        block=True,
+        texts=_BLOCK,
     ),
-    Endpoint("GET", "/v1/{dataset}/published", "reader", published, tokens=PUBLISHED_TOKENS, block=True),
+    Endpoint("GET", "/v1/{dataset}/published", "reader", published, tokens=PUBLISHED_TOKENS, texts=_BLOCK),
     Endpoint(
         "GET", "/v1/{dataset}/audit", "owner", audit, result=replies.AuditReply, parameters={"limit": (1, 10_000, 100)}
     ),

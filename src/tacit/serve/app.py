@@ -143,8 +143,7 @@ async def _strange(endpoint: Endpoint, request: Request, server: Server) -> Resp
 def _parameters(endpoint: Endpoint, request: Request) -> tuple[Mapping[str, int], Mapping[str, str]]:
     """The parameters of the address: whole numbers, and texts, of which there is one where an endpoint takes any."""
     given = request.query_params.multi_items()
-    also = [name for name, takes in (("block", endpoint.block), ("ledger", endpoint.bound)) if takes]
-    allowed, worded = endpoint.parameters, (*endpoint.texts, *also)
+    allowed, worded = endpoint.parameters, endpoint.texts
     found, texts = {name: unless for name, (_, _, unless) in allowed.items()}, dict[str, str]()
     for name, text in given:
         if name not in (*allowed, *worded) or sum(name == other for other, _ in given) > 1:
@@ -160,8 +159,8 @@ def _parameters(endpoint: Endpoint, request: Request) -> tuple[Mapping[str, int]
         if not _WHOLE.fullmatch(text) or not low <= int(text) <= high:
             raise Refusal(400, "bad_parameter", f"{name} is a whole number from {low:,} to {high:,}.")
         found[name] = int(text)
-    if endpoint.texts and len(endpoint.texts.keys() & texts.keys()) != 1:
-        raise Refusal(400, "bad_parameter", f"one of {', '.join(endpoint.texts)} is given.")
+    if endpoint.one_of and sum(name in texts for name in endpoint.one_of) != 1:
+        raise Refusal(400, "bad_parameter", f"one of {', '.join(endpoint.one_of)} is given.")
     return found, texts
 
 
