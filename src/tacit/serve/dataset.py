@@ -194,8 +194,7 @@ class Dataset(ServedData):
         try:
             return self.audit.last(limit)
         except OSError as error:
-            if self._due("reading"):
-                log.error("the audit log cannot be read: %s; more of it in this minute is not noted", error.strerror)
+            self._due.error("reading", "the audit log cannot be read: %s", error.strerror)
             words = "The audit log cannot be read now; the server's log tells the owner why."
             raise Refusal(503, "audit", words, retry_after=30) from None
 
@@ -342,8 +341,7 @@ class Dataset(ServedData):
         try:
             work()
         except OSError:
-            if self._due("audit"):
-                log.error("the audit log cannot be written; more of it in this minute is not noted")
+            self._due.error("audit", "the audit log cannot be written")
             raise Refusal(
                 503,
                 "audit",
@@ -360,8 +358,7 @@ class Dataset(ServedData):
         try:
             self._keys.use(pot, name, atoms)
         except Refusal:  # what was paid is shown all the same; as long as this server lives it is counted here
-            if self._due("quota"):
-                log.error("what a quota has used could not be written down; more of it in this minute is not noted")
+            self._due.error("quota", "what a quota has used could not be written down")
             self._unnoted[pot, name] += atoms
 
     def _recall(self, questions: list[Question]) -> list[Answers] | None:
