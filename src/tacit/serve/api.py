@@ -26,7 +26,7 @@ from tacit.serve.endpoint import Call, Endpoint, response_of
 from tacit.serve.formats import Format, sent, wanted
 from tacit.serve.question import Question, Remembered, read, read_at_once, read_batch
 from tacit.serve.refusal import Refusal
-from tacit.serve.schema import Json, encode, given
+from tacit.serve.schema import Json, encode
 from tacit.serve.work import Meter
 from tacit.show.frames import frame as framed
 
@@ -336,7 +336,7 @@ async def _read(call: Call) -> Remembered:
     """The question of a body. One that was read before is not read again; all but the plainest are read in the pool."""
     if call.before is not None:
         return call.before
-    about, body, within = call.about, call.body.question, given(call.body.within)
+    about, body, within = call.about, call.body.question, replies.given(call.body.within)
     domain = about.session.domain
     short = len(call.text) <= SHORT
     question = read_at_once(body, domain, within) if short else None
