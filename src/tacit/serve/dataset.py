@@ -24,7 +24,7 @@ from tacit.model.budget import Loss
 from tacit.model.status import DryRun, Started
 from tacit.model.table import Answers
 from tacit.replies import QuotaLine
-from tacit.serve.audit import Audit, entry_of, named
+from tacit.serve.audit import Audit, entry_of, line_of, named
 from tacit.serve.edition import Published
 from tacit.serve.key import Key
 from tacit.serve.keys import KeyRing
@@ -150,7 +150,7 @@ class Dataset(ServedData):
         """Buy what the answers start from, and note who did. For the owner."""
 
         def note(result: Any) -> None:
-            line = {"who": key.name, "key": key.id, "role": key.role, "question": "start"}
+            line = line_of(key, question="start")
             if not isinstance(result, Started):
                 self._note_refused(key, line, result)
                 return
@@ -276,8 +276,7 @@ class Dataset(ServedData):
     def _start_for(self, key: Key) -> None:
         """Buy what the answers start from, where a question may. It is for all, so no default quota is charged."""
         started = self.table().start()
-        line = {"who": key.name, "key": key.id, "role": key.role, "question": "start"}
-        self._audit([line | {"cost": started.cost.to_dict()}], paid=True)
+        self._audit([line_of(key, question="start", cost=started.cost.to_dict())], paid=True)
 
     def _allowed(self, key: Key, pot: str) -> int:
         """What a key may spend in all: a share of the budget, or of what was left when it first asked."""
@@ -298,7 +297,7 @@ class Dataset(ServedData):
 
         `charged` is what else is known of the charges of the request. It stands in its first line.
         """
-        who: dict[str, Any] = {"who": key.name, "key": key.id, "role": key.role}
+        who = line_of(key)
         if isinstance(result, BaseException):
             one = named(questions[0]) if len(questions) == 1 else {"questions": len(questions)}
             self._note_refused(key, who | one | (charged or {}), result)

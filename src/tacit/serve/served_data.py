@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import ConfigError, NeedsData
 from tacit.model.ask import Ask
@@ -24,7 +24,7 @@ from tacit.model.table import Answers
 from tacit.public import opened, sound
 from tacit.release.public import Kept
 from tacit.replies import AttributeLine, DomainReply, QuotaLine
-from tacit.serve.edition import Edition, PublishedFile
+from tacit.serve.edition import Edition, Published, PublishedFile
 from tacit.serve.key import Key
 from tacit.serve.question import Memory, Question
 from tacit.serve.refusal import Refusal, not_here
@@ -42,13 +42,6 @@ MAX_REPEATS = 10_000  # counts whose answers need not wait for the writer
 Do = Callable[[Callable[[], Any], int], Any]  # does something, after so much was paid
 
 
-class Download(Protocol):
-    """What a session has released, as a file."""
-
-    def edition(self) -> Edition: ...
-    def close(self) -> None: ...
-
-
 class ServedData(ABC):
     """A session under a name. What differs between the kinds is below; where a kind has nothing of it, this stays."""
 
@@ -56,7 +49,7 @@ class ServedData(ABC):
         self,
         name: str,
         session: Session | Series,
-        published: Download,
+        published: Published | PublishedFile,
         *,
         about: Mapping[str, str] | None = None,
         columns: Mapping[str, str] | None = None,
