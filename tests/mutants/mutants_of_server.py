@@ -44,7 +44,7 @@ SERVER = (
     plant(
         "the owner's pages for every key",
         "what is the owner's is refused to other keys",
-        _ADMISSION,
+        _SERVER,
         'if key.role != "owner":',
         "if not key.role:",
         _ROLES,
