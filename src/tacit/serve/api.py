@@ -17,7 +17,6 @@ from starlette.responses import Response, StreamingResponse
 from tacit import replies
 from tacit.model.answer import Answer
 from tacit.model.block import slug
-from tacit.model.domain import Domain
 from tacit.model.table import Answers
 from tacit.serve import schema
 from tacit.serve.admission import MAX_LOGIN, QUESTIONS_A_TOKEN, address_of
@@ -101,9 +100,14 @@ async def known(call: Call) -> Response:
     form, ledger = wanted(call.request), call.texts.get("ledger")
     if ledger not in (None, call.about.session.origin):
         raise Refusal(404, "other_ledger", "The address is of another ledger than the one that is served here now.")
-    body, domain = call.texts.get("sql"), call.about.session.domain
+    domain = call.about.session.domain
+
+    def read_text(meter: Meter) -> Question:
+        body = call.texts["sql"] if "sql" in call.texts else schema.parse(call.texts["question"].encode())
+        return read(body, domain, None, meter)
+
     with call.server.reading(call.asker) as meter:
-        question = await run_in_threadpool(_read_text, body, call.texts.get("question", ""), domain, meter)
+        question = await run_in_threadpool(read_text, meter)
     (answer,) = await call.server.ask(call.asker, call.about, [question], call.arrived, free=True)
     lasts = call.key is not None and call.key.is_visitor and await _lasts(call, question, answer)
     made = await run_in_threadpool(lambda: response_of({"answer": shown(question, answer)}))
@@ -112,11 +116,6 @@ async def known(call: Call) -> Response:
         return found
     headers = {name: found.headers[name] for name in CACHED if name in found.headers}
     return await run_in_threadpool(sent, answer, form, about_all(question, answer), headers)
-
-
-def _read_text(sql: str | None, structured: str, domain: Domain, meter: Meter) -> Question:
-    """A question of an address: SQL, or the JSON of the structured form."""
-    return read(schema.parse(structured.encode()) if sql is None else sql, domain, None, meter)
 
 
 async def _lasts(call: Call, question: Question, answer: Answers) -> bool:
