@@ -16,6 +16,7 @@ from starlette.responses import Response, StreamingResponse
 
 from tacit import replies
 from tacit.model.answer import Answer
+from tacit.model.ask import Count
 from tacit.model.block import slug
 from tacit.model.table import Answers
 from tacit.serve import schema
@@ -322,7 +323,7 @@ ENDPOINTS = (
 
 def shown(question: Question, answer: Answers) -> Json:
     """An answer as JSON: what Python's `to_dict` gives, and what kind it is."""
-    kind = "count" if question.is_count else question.kind
+    kind = "count" if isinstance(question.ask, Count) else question.kind
     return {"kind": kind, **answer.to_dict()}
 
 

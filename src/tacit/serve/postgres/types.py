@@ -58,7 +58,7 @@ WIRE_TYPES: dict[int, TypeFact] = {
 NAMED = {fact.name: number for number, fact in WIRE_TYPES.items()} | {
     fact.sql: number for number, fact in WIRE_TYPES.items()
 }
-NAMED |= {"int": INT4, "double": FLOAT8, "float": FLOAT8, "bool": BOOL, "decimal": NUMERIC, "string": TEXT}
+NAMED |= {"int": INT4, "double": FLOAT8, "float": FLOAT8, "decimal": NUMERIC, "string": TEXT}
 
 
 def size_of(type: int) -> int:
