@@ -241,8 +241,9 @@ def read_config(path: str | Path) -> Config:
 def read_columns(path: str | Path) -> Columns:
     """Read a configuration file some of whose attributes are to be discovered."""
     path = Path(path)
-    found = _read(path, _parsed(path), lambda _: Domain({"_": boolean()}))  # which is all that a look is for
-    tables, _ = _described(_parsed(path).get("domain", {}))
+    parsed = _parsed(path)
+    found = _read(path, parsed, lambda _: Domain({"_": boolean()}))  # which is all that a look is for
+    tables, _ = _described(parsed.get("domain", {}))
     options = {name: value for name, value in found.options.items() if name in ("person", "rows_per_person", "anchor")}
     return Columns(found.data, found.table, tables, found.budget, found.ledger, options)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -21,6 +21,14 @@ Amount = Annotated[
         extra_json_schema={"propertyNames": {"enum": list(MEASURES)}},
     ),
 ]
+
+
+T = TypeVar("T")
+
+
+def given(value: T | UnsetType) -> T | None:
+    """The value of a field that may be left out."""
+    return None if isinstance(value, UnsetType) else value
 
 
 class StrictStruct(Struct, forbid_unknown_fields=True):

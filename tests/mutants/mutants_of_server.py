@@ -44,7 +44,7 @@ SERVER = (
     plant(
         "the owner's pages for every key",
         "what is the owner's is refused to other keys",
-        _ADMISSION,
+        _SERVER,
         'if key.role != "owner":',
         "if not key.role:",
         _ROLES,
@@ -261,8 +261,8 @@ SERVER = (
         "a refusal by the server that forgets what was paid before it",
         "an error says that nothing was spent only if nothing was",
         _WRITER,
-        "        if not cut_short(refusal, before):",
-        "        if refusal.nothing_spent:",
+        "atoms = now + cut_short(error, before)",
+        "atoms = now",
         "serve/test_api.py::test_what_was_paid_before_the_keys_could_not_be_read_is_said_and_counted",
     ),
     plant(

@@ -5,8 +5,8 @@ The table is public, so the truth can be shown beside the answers. The noise is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from tacit.errors import TacitError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.live import Live
 
     from tacit.demo.contest import Contestant, Single, Truth, Worst
     from tacit.model.answer import Answer
@@ -54,13 +55,12 @@ def demo(as_server: bool, port: int, as_json: bool) -> None:
     from tacit.demo.contest import ONE_MORE, Truth, ask_singly, ask_worst, conditions, contest
 
     to = console()
-    with _contestants() as both, ExitStack() as shown:
+    with _contestants() as both:
         truth, ours = Truth(), both[1]
-        move = shown.enter_context(_live(both, to)) if to.is_terminal and not as_json else None
-        for last in contest(both, conditions(QUESTIONS), truth):
-            if move is not None:
-                move(last)
-        shown.close()
+        with _live(to) if to.is_terminal and not as_json else nullcontext() as screen:
+            for last in contest(both, conditions(QUESTIONS), truth):
+                if screen is not None:
+                    screen.update(_screen(both, last))
         after = [one.answers_one_more(ONE_MORE) for one in both]
         singles = ask_singly(ours.session, truth)
         worst = ask_worst(ours.session, truth)
@@ -113,17 +113,11 @@ def _facts(
 # -- the contest, as it goes on and at its end -------------------------------------------------------------------------
 
 
-@contextmanager
-def _live(both: Sequence[Contestant], to: Console) -> Iterator[Callable[[str], None]]:
-    """The screen while questions are asked; what it gives is told the condition that was asked last."""
+def _live(to: Console) -> Live:
+    """The screen while questions are asked, which is gone afterwards."""
     from rich.live import Live
 
-    with Live(console=to, transient=True, refresh_per_second=12) as screen:
-
-        def move(condition: str) -> None:
-            screen.update(_screen(both, condition))
-
-        yield move
+    return Live(console=to, transient=True, refresh_per_second=12)
 
 
 def _screen(both: Sequence[Contestant], condition: str = "", after: Sequence[str] = ()) -> RenderableType:

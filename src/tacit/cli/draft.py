@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -251,6 +252,7 @@ def draft(
 
     from tacit.model.domain import toml_key, toml_value
     from tacit.model.sql.spelling import column as column_in_sql
+    from tacit.release.sought_columns import OTHERS
 
     made = Environment(
         loader=PackageLoader("tacit.cli"), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
@@ -260,8 +262,8 @@ def draft(
         "toml_key": toml_key,
         "whole_bins": _whole_bins,
         "edges": _edges,
-        "other": _other,
-        "missing": _missing,
+        "other": partial(_free, OTHERS),  # what is not listed
+        "missing": partial(_free, ("unknown", "missing", "no value", "not said")),
         "sql": column_in_sql,
     }
     looked = seen or {}
@@ -293,18 +295,10 @@ def says_whose(name: str) -> bool:
     return _WHOSE.fullmatch(name.lower()) is not None or name.endswith(("Id", "ID"))
 
 
-def _other(seen: Seen) -> str:
-    """A label for what is not listed, which is not one of the listed values itself."""
-    from tacit.release.sought_columns import OTHERS
-
+def _free(words: Sequence[str], seen: Seen) -> str:
+    """The first of the words that is not one of the listed values itself."""
     taken = {value.lower() for value in seen.values or ()}
-    return next(word for word in OTHERS if word not in taken)
-
-
-def _missing(seen: Seen) -> str:
-    """A label for rows without a value, which is not one of the listed values itself."""
-    taken = {value.lower() for value in seen.values or ()}
-    return next(word for word in ("unknown", "missing", "no value", "not said") if word not in taken)
+    return next(word for word in words if word not in taken)
 
 
 def _whole_bins(seen: Seen) -> tuple[int, int, int]:

@@ -77,23 +77,20 @@ def serve(
     files = (*configs, *more)
     if published and keys is not None:
         raise click.UsageError("what is published is for everybody: --published takes no --keys.")
-    if owner_url and not published:
-        raise click.UsageError("--owner-url is for --published.")
-    if unlimited and not published:
-        raise click.UsageError("--unlimited is for --published.")
-    if state is not None and not published:
-        raise click.UsageError("--state is for --published.")
+    for option, given in (("--owner-url", owner_url), ("--unlimited", unlimited), ("--state", state)):
+        if given and not published:
+            raise click.UsageError(f"{option} is for --published.")
     if published and not files:
         raise click.UsageError("--published needs the files: tacit serve --published people.json.")
     with suppress(KeyboardInterrupt):  # which is how it ends
         if published:
             from tacit.serve import serve_published
 
-            run = partial(serve_published, files, host, port, owner_url=owner_url, unlimited=unlimited, state=state)
+            run = partial(serve_published, files, owner_url=owner_url, unlimited=unlimited, state=state)
         else:
             from tacit.serve import serve as serve_data
 
-            run = partial(serve_data, files or ("tacit.toml",), host, port, keys)
+            run = partial(serve_data, files or ("tacit.toml",), keys)
         password = "without a password" if published else "with a key as password"
 
         def ready(address: str) -> None:
@@ -102,6 +99,8 @@ def serve(
                 say("What would have to be bought is refused without saying where: no --owner-url is given.")
 
         run(
+            host=host,
+            port=port,
             tls_cert=tls_cert,
             tls_key=tls_key,
             insecure=insecure,

@@ -35,7 +35,7 @@ from tacit.model.budget import Loss, Measure
 from tacit.model.facts import Bar, Facts, Receipt, about_of, joined
 from tacit.model.query import Query
 from tacit.model.table import Answers, CdfAnswer, Listing, Row, Table
-from tacit.replies import AnswerLine
+from tacit.replies import AnswerLine, given
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -69,25 +69,23 @@ def read_answer(line: AnswerLine, *, again: bool = False) -> Answers:
         return _curve(line, line.ends, facts)
     if line.columns is not UNSET:
         return _table(line, line.columns, facts)
-    beyond = 0.0 if isinstance(line.beyond, UnsetType) else float(line.beyond)
+    beyond = float(given(line.beyond) or 0)
     return Answer(line.question, _number(line.value), facts, _limits(_there(line.limits)), beyond)
 
 
 def _facts(line: AnswerLine, *, again: bool) -> Facts:
-    cost = loss(line.cost)
-    entry, seal = line.entry, line.seal
-    receipt = None if isinstance(entry, UnsetType) or isinstance(seal, UnsetType) else Receipt(entry, seal)
-    note = "" if isinstance(line.note, UnsetType) else line.note
+    entry, seal, note = given(line.entry), given(line.seal), given(line.note) or ""
+    asked, total = given(line.asked_confidence), given(line.total)
     if again and line.source == "repeat":
         note = joined((note, LOST))
     return Facts(
         source=line.source,
-        cost=cost,
-        confidence=line.confidence if isinstance(line.asked_confidence, UnsetType) else line.asked_confidence,
-        receipt=receipt,
+        cost=loss(line.cost),
+        confidence=line.confidence if asked is None else asked,
+        receipt=None if entry is None or seal is None else Receipt(entry, seal),
         note=note,
         bars=tuple(Bar(bar.width, about_of(bar.about), bar.confidence) for bar in line.bars),
-        total=None if isinstance(line.total, UnsetType) else loss(line.total),
+        total=None if total is None else loss(total),
     )
 
 
@@ -99,8 +97,7 @@ def _table(line: AnswerLine, columns: list[str], facts: Facts) -> Table:
         step //= size
         labels.append(tuple(rows[place * step][axis] for place in range(size)))
     values = np.array([row[-1] for row in rows]).reshape(shape)  # whole numbers stay whole
-    along = None if isinstance(line.along, UnsetType) else line.along
-    limits, own = _limits(_there(line.limits)), None
+    own = None
     if not isinstance(line.own, UnsetType):
         own = np.array([inf if error is None else error for error in line.own], dtype=np.float64).reshape(shape)
     return Table(
@@ -109,8 +106,8 @@ def _table(line: AnswerLine, columns: list[str], facts: Facts) -> Table:
         labels=tuple(labels),
         values=values,
         facts=facts,
-        limits=limits,
-        along=along,
+        limits=_limits(_there(line.limits)),
+        along=given(line.along),
         own=own,
     )
 
@@ -146,7 +143,7 @@ def _curve(line: AnswerLine, ends: Sequence[float], facts: Facts) -> CdfAnswer:
         rows=_there(line.limits)[1],
         facts=facts,
         dated=_there(line.dated),
-        why="" if isinstance(line.why, UnsetType) else line.why,
+        why=given(line.why) or "",
     )
 
 

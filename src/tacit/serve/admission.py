@@ -117,11 +117,6 @@ class Logins:
             raise _foreign()
 
 
-def check_owner(key: Key) -> None:
-    if key.role != "owner":
-        raise Refusal(403, "owner_only", "This is for the owner's key.")
-
-
 def unknown() -> Refusal:
     return Refusal(401, "unauthorized", "A key is needed: Authorization: Bearer tacit_…, one that was not revoked.")
 

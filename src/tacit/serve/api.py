@@ -16,8 +16,8 @@ from starlette.responses import Response, StreamingResponse
 
 from tacit import replies
 from tacit.model.answer import Answer
+from tacit.model.ask import Count
 from tacit.model.block import slug
-from tacit.model.domain import Domain
 from tacit.model.table import Answers
 from tacit.serve import schema
 from tacit.serve.admission import MAX_LOGIN, QUESTIONS_A_TOKEN, address_of
@@ -26,7 +26,7 @@ from tacit.serve.endpoint import Call, Endpoint, response_of
 from tacit.serve.formats import Format, sent, wanted
 from tacit.serve.question import Question, Remembered, read, read_at_once, read_batch
 from tacit.serve.refusal import Refusal
-from tacit.serve.schema import Json, encode, given
+from tacit.serve.schema import Json, encode
 from tacit.serve.work import Meter
 from tacit.show.frames import frame as framed
 
@@ -101,9 +101,14 @@ async def known(call: Call) -> Response:
     form, ledger = wanted(call.request), call.texts.get("ledger")
     if ledger not in (None, call.about.session.origin):
         raise Refusal(404, "other_ledger", "The address is of another ledger than the one that is served here now.")
-    body, domain = call.texts.get("sql"), call.about.session.domain
+    domain = call.about.session.domain
+
+    def read_text(meter: Meter) -> Question:
+        body = call.texts["sql"] if "sql" in call.texts else schema.parse(call.texts["question"].encode())
+        return read(body, domain, None, meter)
+
     with call.server.reading(call.asker) as meter:
-        question = await run_in_threadpool(_read_text, body, call.texts.get("question", ""), domain, meter)
+        question = await run_in_threadpool(read_text, meter)
     (answer,) = await call.server.ask(call.asker, call.about, [question], call.arrived, free=True)
     lasts = call.key is not None and call.key.is_visitor and await _lasts(call, question, answer)
     made = await run_in_threadpool(lambda: response_of({"answer": shown(question, answer)}))
@@ -112,11 +117,6 @@ async def known(call: Call) -> Response:
         return found
     headers = {name: found.headers[name] for name in CACHED if name in found.headers}
     return await run_in_threadpool(sent, answer, form, about_all(question, answer), headers)
-
-
-def _read_text(sql: str | None, structured: str, domain: Domain, meter: Meter) -> Question:
-    """A question of an address: SQL, or the JSON of the structured form."""
-    return read(schema.parse(structured.encode()) if sql is None else sql, domain, None, meter)
 
 
 async def _lasts(call: Call, question: Question, answer: Answers) -> bool:
@@ -264,6 +264,7 @@ def audit(call: Call) -> Json:
     return {"audit": call.about.noted(call.parameters["limit"])}
 
 
+_BLOCK = {"block": "The label of a block, where the data set is a series: each has a ledger of its own."}
 ENDPOINTS = (
     Endpoint("GET", "/v1/health", "anyone", health, result=replies.HealthReply),
     Endpoint("GET", "/v1/openapi.json", "anyone", openapi, result=replies.DocumentReply),
@@ -279,9 +280,14 @@ ENDPOINTS = (
         "reader",
         known,
         result=replies.AskReply,
-        texts={"sql": "A question in SQL.", "question": "Or one of the other forms, as JSON."},
+        texts={
+            "sql": "A question in SQL.",
+            "question": "Or one of the other forms, as JSON.",
+            "ledger": "The ledger that the answer is of, by the hash that its chain starts from: another one is "
+            "refused.",
+        },
+        one_of=("sql", "question"),
         framed=True,
-        bound=True,
     ),
     Endpoint(
         "POST",
@@ -306,9 +312,9 @@ ENDPOINTS = (
         result=replies.HistoryReply,
         parameters={"after": (0, 2**53, 0), "limit": (1, 1_000, 100)},
         tokens=HISTORY_TOKENS,
-        block=True,
+        texts=_BLOCK,
     ),
-    Endpoint("GET", "/v1/{dataset}/published", "reader", published, tokens=PUBLISHED_TOKENS, block=True),
+    Endpoint("GET", "/v1/{dataset}/published", "reader", published, tokens=PUBLISHED_TOKENS, texts=_BLOCK),
     Endpoint(
         "GET", "/v1/{dataset}/audit", "owner", audit, result=replies.AuditReply, parameters={"limit": (1, 10_000, 100)}
     ),
@@ -317,7 +323,7 @@ ENDPOINTS = (
 
 def shown(question: Question, answer: Answers) -> Json:
     """An answer as JSON: what Python's `to_dict` gives, and what kind it is."""
-    kind = "count" if question.is_count else question.kind
+    kind = "count" if isinstance(question.ask, Count) else question.kind
     return {"kind": kind, **answer.to_dict()}
 
 
@@ -330,7 +336,7 @@ async def _read(call: Call) -> Remembered:
     """The question of a body. One that was read before is not read again; all but the plainest are read in the pool."""
     if call.before is not None:
         return call.before
-    about, body, within = call.about, call.body.question, given(call.body.within)
+    about, body, within = call.about, call.body.question, replies.given(call.body.within)
     domain = about.session.domain
     short = len(call.text) <= SHORT
     question = read_at_once(body, domain, within) if short else None

@@ -95,16 +95,18 @@ async def _serve(endpoint: Endpoint, request: Request, server: Server, name: str
 
 async def _respond(endpoint: Endpoint, request: Request, server: Server, name: str) -> Response:
     """The response of an endpoint; `name` is that of a data set, where the address has one."""
-    if endpoint.access == "anyone":
-        return await _strange(endpoint, request, server)
-    key = server.logins.who(request)
-    if endpoint.access == "owner":
-        server.check_owner(key)
-    server.traffic.take(key.id)
+    key = None
+    if endpoint.access != "anyone":
+        key = server.logins.who(request)
+        if endpoint.access == "owner":
+            server.check_owner(key)
+        server.traffic.take(key.id)
+    elif endpoint.method == "POST":
+        server.logins.check_origin(request)
     dataset = server.find(name) if "{dataset}" in endpoint.path else None
     parameters, texts = _parameters(endpoint, request)
-    text = await _text(endpoint, request, server, key.id)
-    with server.traffic.slot(key.id):
+    text = await _text(endpoint, request, server, address_of(request) if key is None else key.id)
+    with nullcontext() if key is None else server.traffic.slot(key.id):
         before = server.read_before.get((name, text)) if endpoint.body is AskBody else None
         body = await _body(endpoint, text) if before is None else None
         call = Call(
@@ -121,30 +123,10 @@ async def _respond(endpoint: Endpoint, request: Request, server: Server, name: s
         return await outcome(endpoint.answer, call, endpoint.tokens)
 
 
-async def _strange(endpoint: Endpoint, request: Request, server: Server) -> Response:
-    """Answer somebody who need not show a key: in little time, with small bodies."""
-    if endpoint.method == "POST":
-        server.logins.check_origin(request)
-    parameters, texts = _parameters(endpoint, request)
-    text = await _text(endpoint, request, server, address_of(request))
-    call = Call(
-        request=request,
-        server=server,
-        key=None,
-        dataset=None,
-        parameters=parameters,
-        body=await _body(endpoint, text),
-        texts=texts,
-        text=text,
-    )
-    return await outcome(endpoint.answer, call)
-
-
 def _parameters(endpoint: Endpoint, request: Request) -> tuple[Mapping[str, int], Mapping[str, str]]:
     """The parameters of the address: whole numbers, and texts, of which there is one where an endpoint takes any."""
     given = request.query_params.multi_items()
-    also = [name for name, takes in (("block", endpoint.block), ("ledger", endpoint.bound)) if takes]
-    allowed, worded = endpoint.parameters, (*endpoint.texts, *also)
+    allowed, worded = endpoint.parameters, endpoint.texts
     found, texts = {name: unless for name, (_, _, unless) in allowed.items()}, dict[str, str]()
     for name, text in given:
         if name not in (*allowed, *worded) or sum(name == other for other, _ in given) > 1:
@@ -160,8 +142,8 @@ def _parameters(endpoint: Endpoint, request: Request) -> tuple[Mapping[str, int]
         if not _WHOLE.fullmatch(text) or not low <= int(text) <= high:
             raise Refusal(400, "bad_parameter", f"{name} is a whole number from {low:,} to {high:,}.")
         found[name] = int(text)
-    if endpoint.texts and len(endpoint.texts.keys() & texts.keys()) != 1:
-        raise Refusal(400, "bad_parameter", f"one of {', '.join(endpoint.texts)} is given.")
+    if endpoint.one_of and sum(name in texts for name in endpoint.one_of) != 1:
+        raise Refusal(400, "bad_parameter", f"one of {', '.join(endpoint.one_of)} is given.")
     return found, texts
 
 

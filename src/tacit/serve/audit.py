@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.model.table import Answers
+from tacit.serve.key import Key
 from tacit.serve.question import Question
 from tacit.serve.refusal import log
 
@@ -118,6 +119,11 @@ class Audit:
                 source.replace(self._older(number))
         full, self._file = self._file, self._open()
         os.close(full)
+
+
+def line_of(key: Key, **more: Any) -> dict[str, Any]:
+    """A line of the audit log about what somebody has asked."""
+    return {"who": key.name, "key": key.id, "role": key.role, **more}
 
 
 def named(question: Question) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 from h11 import LocalProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tacit.serve.refusal import Seldom, log
+from tacit.serve.refusal import Seldom
 
 MAX_CONNECTIONS = 1_000
 BACKLOG = 64  # connections that are taken at a time, before one of them is looked at
@@ -154,8 +154,7 @@ class Complaints:
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         kind = type(error).__name__ if isinstance(error, BaseException) else "trouble"
-        if self._due(kind):  # never in the loop's own words
-            log.error("the event loop met %s; more of it in this minute is not noted", kind)
+        self._due.error(kind, "the event loop met %s", kind)  # never in the loop's own words
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a line of uvicorn's is logged. One with an exception is an error of ours, and always is.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
@@ -20,17 +19,16 @@ from msgspec import to_builtins
 
 from tacit.config import AboutSection, Config, read_config
 from tacit.errors import ConfigError, LedgerError, WouldSpend
-from tacit.model.answer import Answer
 from tacit.model.ask import Count
 from tacit.model.budget import Loss
 from tacit.model.status import DryRun, Started
 from tacit.model.table import Answers
 from tacit.replies import QuotaLine
-from tacit.serve.audit import Audit, entry_of, named
+from tacit.serve.audit import Audit, entry_of, line_of, named
 from tacit.serve.edition import Published
 from tacit.serve.key import Key
 from tacit.serve.keys import KeyRing
-from tacit.serve.question import Memory, Question
+from tacit.serve.question import Question
 from tacit.serve.refusal import Refusal, Seldom, code_of, log
 from tacit.serve.served_data import ServedData, check_name, ticket
 from tacit.serve.turns import SLICE, SLICE_WORK, Steps, Ticket
@@ -40,7 +38,6 @@ from tacit.session import Session
 if TYPE_CHECKING:  # a server of published files loads no ledger
     from tacit.blocks.series import Series
 
-MAX_REPEATS = 10_000  # repeats that need not wait for the writer
 MOST_LOOKED = 16  # questions of one request that are looked at for being answered for ever
 T = TypeVar("T")
 FAIRNESS = "a quota is fairness between analysts; what protects the rows is the one budget that all of them share"
@@ -86,10 +83,8 @@ class Dataset(ServedData):
         """`about` and `columns` are the owner's words, for people to read."""
         self._keys, self._lock = keys, lock
         self.audit = Audit(Path(f"{os.path.realpath(ledger)}.audit"))
-        self._repeats = Memory[str, Answer](MAX_REPEATS)
         # What names have spent on requests that are not finished, of the table or of each block.
         self._unnoted: Counter[tuple[str, str]] = Counter()
-        self._mutex = threading.Lock()
         self._due = Seldom()
         said = to_builtins(about) if about is not None else {}
         super().__init__(name, session, Published(self.table), about=said, columns=columns, sync=self._sync)
@@ -116,7 +111,7 @@ class Dataset(ServedData):
     def ask(
         self, key: Key, questions: list[Question], arrived: datetime | None = None, *, free: bool = False
     ) -> Future[list[Answers]] | list[Answers]:
-        remembered = self._recall(questions)
+        remembered = self.recall(questions)
         if remembered is not None:  # has been told before, word for word, so it need not wait for the writer
             self._note(key, questions, remembered)
             return remembered
@@ -155,7 +150,7 @@ class Dataset(ServedData):
         """Buy what the answers start from, and note who did. For the owner."""
 
         def note(result: Any) -> None:
-            line = {"who": key.name, "key": key.id, "role": key.role, "question": "start"}
+            line = line_of(key, question="start")
             if not isinstance(result, Started):
                 self._note_refused(key, line, result)
                 return
@@ -194,8 +189,7 @@ class Dataset(ServedData):
         try:
             return self.audit.last(limit)
         except OSError as error:
-            if self._due("reading"):
-                log.error("the audit log cannot be read: %s; more of it in this minute is not noted", error.strerror)
+            self._due.error("reading", "the audit log cannot be read: %s", error.strerror)
             words = "The audit log cannot be read now; the server's log tells the owner why."
             raise Refusal(503, "audit", words, retry_after=30) from None
 
@@ -282,8 +276,7 @@ class Dataset(ServedData):
     def _start_for(self, key: Key) -> None:
         """Buy what the answers start from, where a question may. It is for all, so no default quota is charged."""
         started = self.table().start()
-        line = {"who": key.name, "key": key.id, "role": key.role, "question": "start"}
-        self._audit([line | {"cost": started.cost.to_dict()}], paid=True)
+        self._audit([line_of(key, question="start", cost=started.cost.to_dict())], paid=True)
 
     def _allowed(self, key: Key, pot: str) -> int:
         """What a key may spend in all: a share of the budget, or of what was left when it first asked."""
@@ -304,7 +297,7 @@ class Dataset(ServedData):
 
         `charged` is what else is known of the charges of the request. It stands in its first line.
         """
-        who: dict[str, Any] = {"who": key.name, "key": key.id, "role": key.role}
+        who = line_of(key)
         if isinstance(result, BaseException):
             one = named(questions[0]) if len(questions) == 1 else {"questions": len(questions)}
             self._note_refused(key, who | one | (charged or {}), result)
@@ -342,8 +335,7 @@ class Dataset(ServedData):
         try:
             work()
         except OSError:
-            if self._due("audit"):
-                log.error("the audit log cannot be written; more of it in this minute is not noted")
+            self._due.error("audit", "the audit log cannot be written")
             raise Refusal(
                 503,
                 "audit",
@@ -360,19 +352,8 @@ class Dataset(ServedData):
         try:
             self._keys.use(pot, name, atoms)
         except Refusal:  # what was paid is shown all the same; as long as this server lives it is counted here
-            if self._due("quota"):
-                log.error("what a quota has used could not be written down; more of it in this minute is not noted")
+            self._due.error("quota", "what a quota has used could not be written down")
             self._unnoted[pot, name] += atoms
-
-    def _recall(self, questions: list[Question]) -> list[Answers] | None:
-        with self._mutex:
-            found: list[Answers] = []
-            for question in questions:
-                answer = self._repeats.get(question.key) if question.plain else None
-                if answer is None:
-                    return None
-                found.append(answer)
-        return found
 
     def _remember(self, pairs: list[tuple[Question, Answers]]) -> None:
         """Keep what the session says the same of for ever: a repeat, and what a certified base answers.
@@ -382,13 +363,12 @@ class Dataset(ServedData):
         looked = pairs if len(pairs) <= MOST_LOOKED else []
         guessed = [question for question, one in looked if one.facts.source == "hypothesis" and question.plain]
         settled = {question.key for question in guessed if self.table().settles(question.ask)}
-        with self._mutex:
-            for question, answer in pairs:
-                if question.within is not None and answer.cost.atoms:
-                    self._repeats.clear()  # what was told before stays, but says now that a sharper answer was bought
-                stays = answer.facts.source in ("repeat", "public") or question.key in settled
-                if isinstance(answer, Answer) and question.plain and stays:
-                    self._repeats.keep(question.key, answer)
+        for question, answer in pairs:
+            if question.within is not None and answer.cost.atoms:
+                self._repeats.clear()  # what was told before stays, but says now that a sharper answer was bought
+            stays = answer.facts.source in ("repeat", "public") or question.key in settled
+            if question.plain and stays:
+                self._repeats.keep(question.key, answer)
 
 
 def past_quota(key: Key, error: WouldSpend) -> Refusal:

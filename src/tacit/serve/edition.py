@@ -21,7 +21,7 @@ from starlette.responses import StreamingResponse
 from tacit.errors import ConfigError
 from tacit.public import header
 from tacit.public.file import last_line, written
-from tacit.serve.refusal import Refusal, Seldom, log
+from tacit.serve.refusal import Refusal, Seldom
 from tacit.session import Session
 
 CHUNK = 2**18  # bytes sent at a time
@@ -50,9 +50,8 @@ class Published:
             with self._lock:
                 return self._newest()
         except OSError as error:
-            if self._due("edition"):
-                what = "the file of what was published cannot be written to the folder for temporary files"
-                log.error("%s: %s; more of it in this minute is not noted", what, error.strerror)
+            what = "the file of what was published cannot be written to the folder for temporary files: %s"
+            self._due.error("edition", what, error.strerror)
             words = "The file of what was published cannot be written now; the server's log tells the owner why."
             raise Refusal(503, "published", words, retry_after=30) from None
 

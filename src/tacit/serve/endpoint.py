@@ -59,7 +59,8 @@ class Endpoint:
     bad: the code of the refusal of a body that has another shape.
     most: bytes of the body.
     tokens: more of a key's rate than other requests take.
-    texts: parameters that are texts, one of which is given.
+    texts: parameters that are texts, each with what it is; of those in `one_of` exactly one is given.
+    framed: the answer is also sent as a table, see `formats`.
     """
 
     method: Literal["GET", "POST"]
@@ -72,10 +73,9 @@ class Endpoint:
     tokens: int = 0
     bad: str = "bad_json"
     most: int = MAX_BODY
-    texts: Mapping[str, str] = field(default_factory=dict)  # each with what it is
-    block: bool = False  # whether it takes the label of a block
-    bound: bool = False  # whether it takes the ledger that it is about, and refuses where another is served
-    framed: bool = False  # whether the answer is also sent as a table: see `formats`
+    texts: Mapping[str, str] = field(default_factory=dict)
+    one_of: tuple[str, ...] = ()
+    framed: bool = False
 
 
 async def outcome(do: Callable[[Call], Any], call: Call, tokens: int = 0) -> Response:

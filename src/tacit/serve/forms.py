@@ -33,8 +33,8 @@ from tacit.model.statistic import MAX_ARGUMENTS, Statistic
 from tacit.model.statistic_check import owners
 from tacit.model.values import Value
 from tacit.model.workload import check
-from tacit.replies import StrictStruct
-from tacit.serve.schema import AnyOf, Json, JsonInteger, Pair, Scalar, Text, WhereBody, given
+from tacit.replies import StrictStruct, given
+from tacit.serve.schema import AnyOf, Json, JsonInteger, Pair, Scalar, Text, WhereBody
 from tacit.serve.work import check_bins
 
 MAX_NAMES = 16  # attributes of one table

@@ -19,12 +19,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tacit.errors import ConfigError
 from tacit.serve.key import DEFAULT_QUOTA, PREFIX, ROLES, Key, Role, digest
 from tacit.serve.scram import Verifier
 from tacit.store.file import is_read_only
+
+if TYPE_CHECKING:
+    from tacit.serve.refusal import Seldom
 
 MAX_KEYS = 10_000
 _NAME = re.compile(r"[\w][\w .@-]{0,63}", re.ASCII)
@@ -111,7 +114,7 @@ class KeyRing:
         self.path = Path(path)
         self._lock = threading.Lock()
         self._keys: list[_Kept] = []
-        self._due: Callable[[str], bool] | None = None
+        self._due: Seldom | None = None
         self._open()
 
     def find(self, secret: str) -> Key | None:
@@ -224,12 +227,10 @@ class KeyRing:
                     self._open()
                 return work(self._db)
             except (sqlite3.Error, OSError, ConfigError):
-                from tacit.serve.refusal import Refusal, Seldom, log  # keys are made without a server, too
+                from tacit.serve.refusal import Refusal, Seldom  # keys are made without a server, too
 
                 self._due = self._due or Seldom()
-                if self._due("keys"):
-                    what = f"the file of keys {self.path} is gone, cannot be read, or is none"
-                    log.error("%s; more of it in this minute is not noted", what)
+                self._due.error("keys", "the file of keys %s is gone, cannot be read, or is none", self.path)
                 words = "The keys cannot be read now; the server's log tells the owner why."
                 raise Refusal(503, "keys", words, retry_after=30) from None
 

@@ -90,19 +90,13 @@ def _operation(endpoint: Endpoint) -> Schema:
         {"name": name, "in": "query", "schema": {"type": "string"}, "description": words}
         for name, words in endpoint.texts.items()
     ]
-    if endpoint.block:
-        words = "The label of a block, where the data set is a series: each has a ledger of its own."
-        parameters.append({"name": "block", "in": "query", "schema": {"type": "string"}, "description": words})
-    if endpoint.bound:
-        words = "The ledger that the answer is of, by the hash that its chain starts from: another one is refused."
-        parameters.append({"name": "ledger", "in": "query", "schema": {"type": "string"}, "description": words})
     if in_dataset:
         parameters.insert(0, {"name": "dataset", "in": "path", "required": True, "schema": {"type": "string"}})
     statuses = {*_EVERYWHERE, *(_WITH_BODY if endpoint.body else ())}
     statuses |= {*_WITH_KEY} if endpoint.access != "anyone" else set()
     statuses |= {404} if in_dataset else set()
     statuses |= {406} if endpoint.framed else set()
-    statuses |= {409, 422} if in_dataset and (endpoint.body or endpoint.texts) else set()
+    statuses |= {409, 422} if in_dataset and (endpoint.body or endpoint.one_of) else set()
     statuses |= {409} if endpoint.access == "owner" else set()
     statuses |= {401, 403} if name == "login" else {403} if name == "logout" else set()
     refusals = {str(status): {"$ref": f"#/components/responses/Refused{status}"} for status in sorted(statuses)}
@@ -122,7 +116,9 @@ def _operation(endpoint: Endpoint) -> Schema:
 
 def _good(endpoint: Endpoint) -> dict[str, Schema]:
     if endpoint.result is not None:
-        same: dict[str, Schema] = {"304": {"description": "The client has it: If-None-Match"}} if endpoint.texts else {}
+        same: dict[str, Schema] = {}
+        if endpoint.one_of:
+            same = {"304": {"description": "The client has it: If-None-Match"}}
         tables: Schema = {MEDIA[form].partition(";")[0]: {} for form in MEDIA if form != "json" and endpoint.framed}
         return {"200": {"description": "The answer", "content": _json(endpoint.result) | tables}} | same
     if endpoint.method == "GET":

@@ -52,10 +52,6 @@ class Question:
         return text[:MOST_ASKED].strip() if "--" in text else " ".join(text[:MOST_ASKED].split())
 
     @property
-    def is_count(self) -> bool:
-        return isinstance(self.ask, Count)
-
-    @property
     def light(self) -> bool:
         """Whether it takes little memory: the conditions of a question about wide attributes can take megabytes."""
         return isinstance(self.ask, Cdf) or (self.work <= LIGHT and not isinstance(self.ask, Stat))

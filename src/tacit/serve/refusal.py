@@ -52,6 +52,11 @@ class Seldom:
             self._last[kind] = now
         return due
 
+    def error(self, kind: str, words: str, *given: object) -> None:
+        """A line about an error, where one of its kind is due. `given` are for the `%s` of the words."""
+        if self(kind):
+            log.error(f"{words}; more of it in this minute is not noted", *given)
+
 
 _due = Seldom()  # of what is said of ledgers
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import as_file
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from tacit.errors import ConfigError
@@ -27,8 +27,6 @@ from tacit.shelf import MOST_FILES, READ, Cache
 
 if TYPE_CHECKING:
     from ssl import SSLContext
-
-    from starlette.routing import Route
 
     from tacit.config import Config
     from tacit.serve.admission import Limits
@@ -41,36 +39,46 @@ _URL = re.compile(r"https?://[!-~]{1,2000}")
 _GRACE = 30  # seconds for the requests that are being answered when the server is told to stop
 
 
+@dataclass(frozen=True)
+class _Door:
+    """Where and how a server is reached: the arguments that `serve` and `serve_published` share.
+
+    host, port: where to listen. Beyond this machine TLS is needed, or `insecure`. Port 0 takes any free one.
+    tls_cert, tls_key: PEM files; with them the server speaks TLS.
+    insecure: serve other machines without TLS all the same, for instance behind a proxy that adds it.
+    hosts: the names that clients may call it by; by default localhost and the like for a loopback address, else any.
+    ready: told the address once requests are answered.
+    postgres: a host and a port, to speak PostgreSQL's protocol there too; `postgres_ready` is told the address.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = _PORT
+    tls_cert: str | Path | None = None
+    tls_key: str | Path | None = None
+    insecure: bool = False
+    hosts: Sequence[str] | None = None
+    ready: Callable[[str], None] = lambda address: None
+    postgres: tuple[str, int] | None = None
+    postgres_ready: Callable[[str], None] = lambda address: None
+
+
 def serve(
     configs: Sequence[str | Path] | Mapping[str, str | Path | Config],
-    host: str = "127.0.0.1",
-    port: int = _PORT,
     keys: str | Path | None = None,
-    tls_cert: str | Path | None = None,
-    tls_key: str | Path | None = None,
     *,
-    insecure: bool = False,
-    hosts: Sequence[str] | None = None,
     limits: Limits | None = None,
-    ready: Callable[[str], None] = lambda address: None,
     invitations: Mapping[str, str] | None = None,
     landing: str = "/",
-    postgres: tuple[str, int] | None = None,
-    postgres_ready: Callable[[str], None] = lambda address: None,
+    **door: Any,
 ) -> None:
     """Serve data sets over HTTP until interrupted or terminated; what is queued then is finished.
 
     configs: configuration files; a data set is called like its file without the ending (that of a tacit.toml like its
         ledger), or as the mapping says, which may also have what `tacit.config.read_config` gives.
-    host, port: where to listen. Beyond this machine TLS is needed, or `insecure`. Port 0 takes any free one.
     keys: the file of keys, see `make_key`; by default `tacit.keys` beside the first configuration.
-    tls_cert, tls_key: PEM files; with them the server speaks TLS.
-    insecure: serve other machines without TLS all the same, for instance behind a proxy that adds it.
-    hosts: the names that clients may call it by; by default localhost and the like for a loopback address, else any.
-    ready: told the address once requests are answered.
     invitations: words that log a browser in once, at /enter/WORD, each with the key that it stands for.
     landing: the address on this server that an invitation leads to.
-    postgres: a host and a port, to speak PostgreSQL's protocol there too; `postgres_ready` is told the address.
+    door: host, port and the like, by name: see `_Door`.
     """
     _check_installed()
     named = _names(configs)
@@ -89,36 +97,17 @@ def serve(
             undo.callback(datasets[name].close)
         return datasets, ring
 
-    door = _Door(
-        host=host,
-        port=port,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
-        insecure=insecure,
-        hosts=hosts,
-        ready=ready,
-        postgres=postgres,
-        postgres_ready=postgres_ready,
-    )
-    _run(opened, door, limits, partial(_pages, invitations, landing))
+    _run(opened, _Door(**door), limits, invitations=invitations, landing=landing)
 
 
 def serve_published(
     files: Sequence[str | Path] | Mapping[str, str | Path],
-    host: str = "127.0.0.1",
-    port: int = _PORT,
-    tls_cert: str | Path | None = None,
-    tls_key: str | Path | None = None,
     *,
     owner_url: str = "",
     unlimited: bool = False,
     state: str | Path | None = None,
-    insecure: bool = False,
-    hosts: Sequence[str] | None = None,
     limits: Limits | None = None,
-    ready: Callable[[str], None] = lambda address: None,
-    postgres: tuple[str, int] | None = None,
-    postgres_ready: Callable[[str], None] = lambda address: None,
+    **door: Any,
 ) -> None:
     """Answer from published files alone: no data, no ledger, no keys. Nothing is written unless a folder is named, so
     any number may run.
@@ -130,7 +119,7 @@ def serve_published(
     unlimited: take also files that are much more work than others of their size, as `tacit.read` does.
     state: a folder for what takes long to work out from the files, so that the next start is quicker. Servers may share
         it, and it may be read-only, or deleted at any time. Whoever may write there decides what is answered.
-    The rest is as in `serve`.
+    door: host, port and the like, by name: see `_Door`.
     """
     _check_installed()
     if owner_url and not _URL.fullmatch(owner_url):
@@ -154,41 +143,16 @@ def serve_published(
             undo.callback(datasets[name].close)
         return datasets, None
 
-    door = _Door(
-        host=host,
-        port=port,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
-        insecure=insecure,
-        hosts=hosts,
-        ready=ready,
-        postgres=postgres,
-        postgres_ready=postgres_ready,
-    )
-    _run(opened, door, limits or _open_limits(), partial(_pages, None, "/"), owner_url)
-
-
-@dataclass(frozen=True)
-class _Door:
-    """Where and how a server is reached: see `serve`."""
-
-    host: str
-    port: int
-    tls_cert: str | Path | None
-    tls_key: str | Path | None
-    insecure: bool
-    hosts: Sequence[str] | None
-    ready: Callable[[str], None]
-    postgres: tuple[str, int] | None
-    postgres_ready: Callable[[str], None]
+    _run(opened, _Door(**door), limits or _open_limits(), owner_url)
 
 
 def _run(
     opened: Callable[[ExitStack], tuple[dict[str, ServedData], KeyRing | None]],
     at: _Door,
     limits: Limits | None,
-    pages: Callable[[], list[Route]],
     elsewhere: str = "",
+    invitations: Mapping[str, str] | None = None,
+    landing: str = "/",
 ) -> None:
     """Bind, open what is served, and serve it until told to stop."""
     import uvicorn
@@ -196,10 +160,12 @@ def _run(
     from tacit.serve.admission import Limits
     from tacit.serve.app import LOOPBACK, is_loopback, make_app
     from tacit.serve.connections import BACKLOG, MAX_CONNECTIONS, Complaints, HttpConnection, room
+    from tacit.serve.page.routes import routes
     from tacit.serve.server import Server
 
     host, postgres = at.host.strip("[]"), at.postgres
-    secure = _check_tls(at.tls_cert, at.tls_key)
+    tls = _tls(at.tls_cert, at.tls_key)
+    secure = tls is not None
     if postgres is not None:
         postgres = postgres[0].strip("[]"), postgres[1]
     for one in (host, *(postgres[:1] if postgres is not None else ())):
@@ -229,9 +195,8 @@ def _run(
         from tacit.serve.scram import end_point
 
         wire = WireLimits(connections=most - most // 10, unknown=most // 10)
-        own = _tls(at.tls_cert, at.tls_key)
         bound_to = None if at.tls_cert is None else end_point(at.tls_cert)
-        listener = Listener(server, tls=own, end_point=bound_to, insecure=at.insecure, limits=wire)
+        listener = Listener(server, tls=tls, end_point=bound_to, insecure=at.insecure, limits=wire)
         beside = partial(listener.open, door)
 
     complain = Complaints()
@@ -245,7 +210,7 @@ def _run(
     logging.basicConfig(format="tacit: %(message)s")
     uvicorn.Server(
         uvicorn.Config(
-            make_app(server, pages=pages(), ready=told, beside=beside),
+            make_app(server, pages=routes(invitations, landing), ready=told, beside=beside),
             http=type("HttpConnection", (HttpConnection,), {"most": most}),
             backlog=BACKLOG,
             ws="none",
@@ -261,12 +226,6 @@ def _run(
             ssl_keyfile=None if at.tls_key is None else os.fspath(at.tls_key),
         )
     ).run(sockets=[listening])
-
-
-def _pages(invitations: Mapping[str, str] | None, landing: str) -> list[Route]:
-    from tacit.serve.page import routes
-
-    return routes(invitations, landing)
 
 
 def _own(state: Path) -> Path:
@@ -368,26 +327,20 @@ def _shown(listening: socket.socket) -> str:
 
 
 def _tls(tls_cert: str | Path | None, tls_key: str | Path | None) -> SSLContext | None:
+    """What the server speaks TLS with; None where it has no certificate."""
+    if (tls_cert is None) != (tls_key is None):
+        raise ConfigError("TLS takes both files, the certificate and its key.")
     if tls_cert is None or tls_key is None:
         return None
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(tls_cert, tls_key)
-    return context
-
-
-def _check_tls(tls_cert: str | Path | None, tls_key: str | Path | None) -> bool:
-    if (tls_cert is None) != (tls_key is None):
-        raise ConfigError("TLS takes both files, the certificate and its key.")
-    if tls_cert is None or tls_key is None:
-        return False
     try:
-        _tls(tls_cert, tls_key)
+        context.load_cert_chain(tls_cert, tls_key)
     except OSError:  # SSLError is one
         raise ConfigError("the certificate and its key cannot be read as PEM files that belong together.") from None
-    return True
+    return context
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -26,7 +26,6 @@ _LONGEST = 120  # characters of what a refusal repeats
 
 Json = dict[str, Any]
 S = TypeVar("S", bound=Struct)
-T = TypeVar("T")
 
 Text = Annotated[str, Meta(max_length=MAX_JSON_TEXT)]
 
@@ -108,11 +107,6 @@ def shaped(value: Any, kind: type[S], code: str = "bad_json") -> S:
     example = (kind.__doc__ or "").rstrip(".")
     given = "" if kind is LoginBody else f", not like {_short(value)}"  # a key is never repeated
     raise Refusal(status, code, f"{example}{given}: {words}.")
-
-
-def given(value: T | UnsetType) -> T | None:
-    """The value of a field that may be left out."""
-    return None if value is UNSET else value
 
 
 def encode(value: Json | Struct) -> bytes:

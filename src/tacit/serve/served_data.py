@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import ConfigError, NeedsData
 from tacit.model.ask import Ask
@@ -24,7 +24,7 @@ from tacit.model.table import Answers
 from tacit.public import opened, sound
 from tacit.release.public import Kept
 from tacit.replies import AttributeLine, DomainReply, QuotaLine
-from tacit.serve.edition import Edition, PublishedFile
+from tacit.serve.edition import Edition, Published, PublishedFile
 from tacit.serve.key import Key
 from tacit.serve.question import Memory, Question
 from tacit.serve.refusal import Refusal, not_here
@@ -38,15 +38,8 @@ if TYPE_CHECKING:  # a server of published files loads no ledger
 
 DATASET_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 MAX_LABELS = 10_000  # of one attribute
-MAX_KNOWN_COUNTS = 10_000  # counts of a published file
+MAX_REPEATS = 10_000  # counts whose answers need not wait for the writer
 Do = Callable[[Callable[[], Any], int], Any]  # does something, after so much was paid
-
-
-class Download(Protocol):
-    """What a session has released, as a file."""
-
-    def edition(self) -> Edition: ...
-    def close(self) -> None: ...
 
 
 class ServedData(ABC):
@@ -56,7 +49,7 @@ class ServedData(ABC):
         self,
         name: str,
         session: Session | Series,
-        published: Download,
+        published: Published | PublishedFile,
         *,
         about: Mapping[str, str] | None = None,
         columns: Mapping[str, str] | None = None,
@@ -67,6 +60,7 @@ class ServedData(ABC):
         self.elsewhere = ""  # the address of the server that sells what this one does not have
         self.about, self.columns = about or {}, columns or {}
         self.writer = Writer(session, name, sync=sync)
+        self._repeats = Memory[str, Answers](MAX_REPEATS)  # answers to plain counts that stay as they are
         self.shown: dict[str, tuple[object, Any]] = {}  # what the pages have worked out, and from what
         self.shown_lock = threading.Lock()  # for what is worked out in several steps
 
@@ -104,6 +98,16 @@ class ServedData(ABC):
         """All that was released so far, of the table or of one block, as a file."""
         self.table(block)
         return self.published.edition()
+
+    def recall(self, questions: Sequence[Question]) -> list[Answers] | None:
+        """The answers to all of the questions, where each was told before and stays as it is."""
+        found = list[Answers]()
+        for question in questions:
+            answer = self._repeats.get(question.key) if question.plain else None
+            if answer is None:
+                return None
+            found.append(answer)
+        return found
 
     def known(self, ask: Ask, within: float | None = None) -> Answers | None:
         """The answer that a question has already, if it has one. For the writer's thread; nobody is told, so far."""
@@ -184,8 +188,6 @@ class Replica(ServedData):
     gives the same bytes. Safe from any thread.
     """
 
-    _known: Memory[str, Answers]  # plain counts that were asked before, by their keys
-
     @classmethod
     def open(
         cls,
@@ -209,15 +211,14 @@ class Replica(ServedData):
             session.arrays()
         made = cls(name, session, PublishedFile(path, found.digest))
         made.elsewhere = elsewhere
-        made._known = Memory(MAX_KNOWN_COUNTS)
         return made
 
     def ask(
         self, key: Key, questions: list[Question], arrived: datetime | None = None, *, free: bool = False
     ) -> Future[list[Answers]] | list[Answers]:
-        found = [self._known.get(question.key) if question.plain else None for question in questions]
-        if all(answer is not None for answer in found):
-            return [answer for answer in found if answer is not None]
+        remembered = self.recall(questions)
+        if remembered is not None:
+            return remembered
         waits = ticket(key, questions, arrived)
         if all(question.plain for question in questions):
             return self.writer.do_in_steps(lambda: self._counts(questions), ticket=waits)
@@ -244,7 +245,7 @@ class Replica(ServedData):
             answers |= zip(some, self.session.answer_many([asks[one] for one in some]), strict=True)
             yield sum(work[one] for one in some)
         for key, answer in answers.items():
-            self._known.keep(key, answer)
+            self._repeats.keep(key, answer)
         return [answers[question.key] for question in questions]
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from tacit.model.table import Answers
-from tacit.serve.admission import Limits, Logins, Traffic, check_owner, unknown
+from tacit.serve.admission import Limits, Logins, Traffic, unknown
 from tacit.serve.key import Key
 from tacit.serve.question import Memory, Question, Remembered
 from tacit.serve.refusal import Refusal, not_here
@@ -57,7 +57,8 @@ class Server:
         """Refuse what is for the owner alone; where there is no owner, with the address of the server that has one."""
         if self.keys is None:
             raise not_here(self.elsewhere)
-        check_owner(key)
+        if key.role != "owner":
+            raise Refusal(403, "owner_only", "This is for the owner's key.")
 
     def find(self, name: str) -> ServedData:
         """The data set of that name, or a refusal."""

@@ -169,17 +169,16 @@ class Writer:
                 self._again(job)
         return sharing
 
-    def _answer_together(self, jobs: list[tuple[Job, list[Count]]], paid: dict[str, int] | None = None) -> None:
+    def _answer_together(self, jobs: list[tuple[Job, list[Count]]], paid: Counter[str] | None = None) -> None:
         """`paid` is what a batch that failed had bought for them, by the keys of their questions."""
         if not jobs:
             return
-        paid = {} if paid is None else paid
+        paid = Counter() if paid is None else paid
         together = [ask for _, part in jobs for ask in part]
         self.batches += 1
         result = _outcome(lambda: self._session.answer_many(together))
         if isinstance(result, TacitError):
-            for key, atoms in charges(self._session, result, together).items():
-                paid[key] = paid.get(key, 0) + atoms
+            paid.update(charges(self._session, result, together))
         if isinstance(result, TacitError) and len(jobs) > 1:
             # One of them is refused, or there is not enough for all: each gets its own answer. What the batch had
             # bought before that is read back from the ledger, and whoever asked for it is told what it cost.
@@ -238,16 +237,12 @@ def accounted(session: Session | Series, work: Callable[[], T], before: int = 0)
     """Do it; where it fails after something was paid for, `Cut` says how much that was, and what was paid `before`."""
     try:
         return work()
-    except TacitError as error:
+    except (TacitError, Refusal) as error:
         now = sum(atoms for _, atoms in _paid(session, error))
         atoms = now + cut_short(error, before)
         if not atoms:
             raise
         raise Cut(error, atoms) from None
-    except Refusal as refusal:  # by the server itself, before anything was asked
-        if not cut_short(refusal, before):
-            raise
-        raise Cut(refusal, before) from None
 
 
 def cut_short(error: TacitError | Refusal, before: int) -> int:
@@ -258,23 +253,24 @@ def cut_short(error: TacitError | Refusal, before: int) -> int:
     return before
 
 
-def charges(session: Session | Series, error: TacitError, asks: Sequence[Count]) -> dict[str, int]:
+def charges(session: Session | Series, error: TacitError, asks: Sequence[Count]) -> Counter[str]:
     """What each of the counts had cost, by the key of its core, before a batch of them failed with `error`.
 
     A start, and the gate that finds a hard question, come before the answer that they were bought for. A hard question
     pays for the next gate too, which comes after its answer. What is left without an answer belongs to the first.
     """
     cores = [_core(ask) for ask in asks]
-    keys, paid, waiting, last = set(cores), dict[str, int](), 0, cores[0]
+    keys, paid, waiting, last = set(cores), Counter[str](), 0, cores[0]
     for key, atoms in _paid(session, error):
         if key in keys:
             last = str(key)
-            paid[last], waiting = paid.get(last, 0) + waiting + atoms, 0
+            paid[last] += waiting + atoms
+            waiting = 0
         elif key is None and paid:
             paid[last] += atoms
         else:
             waiting += atoms
-    return Counter(paid) + Counter({last: waiting})
+    return paid + Counter({last: waiting})
 
 
 def claimed(
@@ -290,9 +286,12 @@ def claimed(
     return shown
 
 
-def _paid(session: Session | Series, error: TacitError) -> list[tuple[str | None, int]]:
-    """What was paid for a question before it failed. A series counts that by itself, for each block."""
-    if not isinstance(session, Session) or error.nothing_spent or error.after is None:
+def _paid(session: Session | Series, error: TacitError | Refusal) -> list[tuple[str | None, int]]:
+    """What was paid for a question before it failed; nothing before the server itself refuses it.
+
+    A series counts that by itself, for each block.
+    """
+    if not isinstance(session, Session) or isinstance(error, Refusal) or error.nothing_spent or error.after is None:
         return []
     try:
         return session.paid_since(error.after)

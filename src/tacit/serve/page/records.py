@@ -129,10 +129,6 @@ async def save(call: Call) -> Response:
     return RedirectResponse(f"{place_of(call).address}/questions", 303)
 
 
-def keys(call: Call) -> Response:
-    return _keys_page(call)
-
-
 def change_keys(call: Call) -> Response:
     """Make a key, which is shown this once, or take one back."""
     from tacit.serve.keys import make_key, revoke_key  # a server of published files has none
@@ -152,10 +148,11 @@ def change_keys(call: Call) -> Response:
         refusal = Refusal(422, "bad_key", error.sentence)
     except Exception as error:
         refusal = refusal_of(error)
-    return _keys_page(call, made, refusal)
+    return keys(call, made, refusal)
 
 
-def _keys_page(call: Call, made: tuple[str, str] | None = None, refusal: Refusal | None = None) -> Response:
+def keys(call: Call, made: tuple[str, str] | None = None, refusal: Refusal | None = None) -> Response:
+    """Every key, with the one that was just made or why none was."""
     place, status = Location(call.key, "", "keys"), 200 if refusal is None else refusal.status
     known = {"usual": DEFAULT_QUOTA, "keys": view.keys(call.server)}
     return page("keys.html", place, status, **known, made=made, refusal=refusal)

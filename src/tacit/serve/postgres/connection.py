@@ -44,7 +44,7 @@ class Connection:
         self.counted = False  # among the connections of its key
         self._talk = Conversation(listener, self.channel, process)
         self._skips = False
-        self._enter = listener.door.enter
+        self._enter = listener.door.enter  # the fuzzer lets itself in by another door
 
     @property
     def key(self) -> Key | None:

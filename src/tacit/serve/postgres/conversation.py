@@ -46,6 +46,18 @@ T = TypeVar("T")
 _QUIET = ("warning", "error", "fatal", "panic")  # settings of client_min_messages that want no notices
 
 
+class CountedRows:
+    """Rows that are sent one after the other, and how many they have been."""
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self._rows, self.many = rows, 0
+
+    def __iter__(self) -> Iterator[Row]:
+        for row in self._rows:
+            self.many += 1
+            yield row
+
+
 @dataclass(frozen=True)
 class Result:
     """What comes of a statement: rows, or only its tag; and what is said beside it."""
@@ -98,31 +110,19 @@ class Conversation:
     ) -> tuple[int, bool]:
         """Send rows, `most` of them unless that is 0. How many they were, and whether the limit ended them."""
         writers = [encoder(field.type, code) for field, code in zip(fields, formats, strict=True)]
-        count = 0
-
-        def lines() -> Iterator[bytes]:
-            nonlocal count
-            for row in islice(rows, most) if most else rows:
-                count += 1
-                yield messages.row([write(value) for write, value in zip(writers, row, strict=True)])
-
-        await self.channel.say_rows(lines())
-        return count, bool(most) and count == most
+        sent = CountedRows(islice(rows, most) if most else rows)
+        await self.channel.say_rows(
+            messages.row([write(value) for write, value in zip(writers, row, strict=True)]) for row in sent
+        )
+        return sent.many, bool(most) and sent.many == most
 
     async def copy(self, prepared: Prepared, fields: Sequence[Field], rows: Iterator[Row]) -> int:
-        copies, count = prepared.copies, 0
+        copies, sent = prepared.copies, CountedRows(rows)
         assert copies is not None
         self.channel.say(messages.copying(len(fields), binary=copies.binary))
-
-        def lines() -> Iterator[bytes]:
-            nonlocal count
-            for data in copies.lines(fields, rows):
-                count += data.rows
-                yield messages.copied(data.line)
-
-        await self.channel.say_rows(lines())
+        await self.channel.say_rows(map(messages.copied, copies.lines(fields, sent)))
         self.channel.say(messages.COPY_DONE)
-        return count
+        return sent.many
 
     def notice(self, words: str) -> None:
         if self.settings.values.get("client_min_messages", "").lower() not in _QUIET:
@@ -154,17 +154,16 @@ class Conversation:
 
     async def _name(self, asked: NamedStatement, bound: BoundStatement) -> Result:
         """PREPARE and DECLARE. Nothing is asked before it is executed or fetched."""
-        named = asked.named
-        if not named.cursor:
-            types = asked.inner.types(named.types)
-            keep_statement(self.statements, named.name, Named(asked.inner, types, len(named.inner.text)))
+        if not asked.cursor:
+            types = asked.inner.types(asked.types)
+            keep_statement(self.statements, asked.name, Named(asked.inner, types, asked.length))
             return Result("PREPARE")
-        if not (self.in_transaction or named.holds):
+        if not (self.in_transaction or asked.holds):
             words = "DECLARE … CURSOR outlives its statement in a transaction, or WITH HOLD."
             raise WireError(NO_TRANSACTION, words)
         inner = await self._listener.bound(self.current_key(), asked.inner, bound.values)
         formats = spread((), len(inner.fields or ()))
-        keep_portal(self.portals, named.name, Portal(inner, formats, named.holds))
+        keep_portal(self.portals, asked.name, Portal(inner, formats, asked.holds))
         return Result("DECLARE CURSOR")
 
     async def _executed(self, asked: Execution) -> BoundStatement:

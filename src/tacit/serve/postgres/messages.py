@@ -86,13 +86,13 @@ class CopyIn(NamedTuple):
     """Data for a COPY FROM STDIN, which no statement here begins: skipped, as the protocol has it."""
 
 
-class Unsupported(NamedTuple):
-    kind: str
+class FunctionCall(NamedTuple):
+    """A call by the fast path, which clients gave up long ago, and which is not answered."""
 
 
 First = Startup | Encryption | Cancel
 Message = (
-    Query | Parse | Bind | Describe | Close | Execute | Password | Sync | Flush | Terminate | CopyIn | Unsupported
+    Query | Parse | Bind | Describe | Close | Execute | Password | Sync | Flush | Terminate | CopyIn | FunctionCall
 )  # fmt: skip
 
 
@@ -168,9 +168,12 @@ def _of(kind: type[Describe] | type[Close]) -> Callable[[Body], Message]:
     return read
 
 
-def _skipped(body: Body) -> Message:
-    body.rest()
-    return CopyIn()
+def _skipped(kind: type[CopyIn] | type[FunctionCall]) -> Callable[[Body], Message]:
+    def read(body: Body) -> Message:
+        body.rest()
+        return kind()
+
+    return read
 
 
 _READERS: dict[int, Callable[[Body], Message]] = {
@@ -184,9 +187,10 @@ _READERS: dict[int, Callable[[Body], Message]] = {
     ord("S"): lambda body: Sync(),
     ord("H"): lambda body: Flush(),
     ord("X"): lambda body: Terminate(),
-    ord("d"): _skipped,
-    ord("c"): _skipped,
-    ord("f"): _skipped,
+    ord("d"): _skipped(CopyIn),
+    ord("c"): _skipped(CopyIn),
+    ord("f"): _skipped(CopyIn),
+    ord("F"): _skipped(FunctionCall),
 }
 
 
@@ -233,11 +237,8 @@ class Reader:
         found = self._take(1)
         if found is None:
             return None
-        kind = self._kind
-        if kind == ord("F"):  # fast-path function calls, which clients gave up long ago
-            return Unsupported("F")
         body = Body(found)
-        message = _READERS[kind](body)
+        message = _READERS[self._kind](body)
         body.end()
         return message
 
@@ -247,7 +248,7 @@ class Reader:
         if letter and waiting:
             # A letter that is none is refused at once: the length after it would mean nothing.
             self._kind = self._buffer[self._at]
-            if self._kind not in _READERS and self._kind != ord("F"):
+            if self._kind not in _READERS:
                 raise Malformed
         if waiting < letter + 4:
             return None

@@ -53,9 +53,6 @@ class SentStatement:
         """The first of them."""
         return _word(self.tokens[0])
 
-    def begins(self, *words: str) -> bool:
-        return self.words[: len(words)] == words
-
     def part(self, first: int, last: int) -> SentStatement:
         """The statement between two of its words, the last one excluded."""
         tokens = self.tokens[first:last]

@@ -7,9 +7,8 @@ words what the protocol does by messages (Parse, Bind, Execute), with the same n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from sqlglot import Token, TokenType
 
@@ -32,13 +31,6 @@ _PLAIN = {"TRUE": "true", "FALSE": "false", "NULL": None}
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 
 
-class Data(NamedTuple):
-    """What is copied at once, and how many rows it is."""
-
-    line: bytes
-    rows: int
-
-
 @dataclass(frozen=True)
 class Copies:
     """How COPY … TO STDOUT writes rows."""
@@ -49,21 +41,22 @@ class Copies:
     delimiter: str = "\t"
     null: str = "\\N"
 
-    def lines(self, fields: Sequence[Field], rows: Iterator[Row]) -> Iterator[Data]:
+    def lines(self, fields: Sequence[Field], rows: Iterable[Row]) -> Iterator[bytes]:
+        """What is sent: the head if there is one, then a line for each row."""
         writers = [encoder(field.type, int(self.binary)) for field in fields]
         if self.binary:
             head = _SIGNATURE  # goes with what comes first, as in PostgreSQL: there are clients that rely on it
             for row in rows:
                 values = [write(value) for write, value in zip(writers, row, strict=True)]
-                yield Data(head + len(values).to_bytes(2, "big") + b"".join(map(measured, values)), 1)
+                yield head + len(values).to_bytes(2, "big") + b"".join(map(measured, values))
                 head = b""
-            yield Data(head + b"\xff\xff", 0)
+            yield head + b"\xff\xff"
             return
         if self.header:
-            yield Data(self._line([field.name for field in fields]), 0)
+            yield self._line([field.name for field in fields])
         for row in rows:
             values = [write(value) for write, value in zip(writers, row, strict=True)]
-            yield Data(self._line([None if value is None else value.decode() for value in values]), 1)
+            yield self._line([None if value is None else value.decode() for value in values])
 
     def _line(self, values: Sequence[str | None]) -> bytes:
         return (self.delimiter.join(map(self._value, values)) + "\n").encode()
@@ -81,11 +74,12 @@ class Copies:
 
 
 @dataclass(frozen=True)
-class Preparation:
+class NamedStatement:
     """PREPARE name (types) AS …, or DECLARE name CURSOR FOR …: `inner` is the statement that is named."""
 
     name: str
-    inner: SentStatement
+    inner: Prepared
+    length: int  # of its text
     types: tuple[int, ...] = ()
     cursor: bool = False
     holds: bool = False  # a cursor that outlives its transaction
@@ -106,14 +100,6 @@ class Fetching:
     name: str
     most: int
     moves: bool = False
-
-
-@dataclass(frozen=True)
-class NamedStatement:
-    """A statement that another one gives a name to."""
-
-    named: Preparation
-    inner: Prepared
 
 
 @dataclass(frozen=True)
@@ -143,7 +129,7 @@ class Prepared:
     def types(self, given: Sequence[int]) -> tuple[int, ...]:
         """The types of its parameters."""
         if isinstance(self.asked, NamedStatement):
-            return self.asked.inner.types(given) if self.asked.named.cursor else ()
+            return self.asked.inner.types(given) if self.asked.cursor else ()
         return self.asked.types(given) if isinstance(self.asked, TableSelect | Lookup) else ()
 
 
@@ -172,8 +158,10 @@ def prepare(statement: SentStatement, query: AskSelect) -> Prepared:
         return _copy(statement, query)
     if word in QUERY:
         return Prepared(query(statement))
-    if word in ("PREPARE", "DECLARE"):
-        return _named(_preparation(statement), query)
+    if word == "PREPARE":
+        return _prepare(statement, query)
+    if word == "DECLARE":
+        return _declare(statement, query)
     if word == "EXECUTE":
         return Prepared(_execution(statement))
     if word in ("FETCH", "MOVE"):
@@ -245,18 +233,14 @@ def _copies(statement: SentStatement, at: int, usage: str) -> Copies:
     )
 
 
-def _named(named: Preparation, query: AskSelect) -> Prepared:
-    if not named.inner.words or named.inner.words[0] not in QUERY:
-        raise WireError(UNSUPPORTED, "what is prepared, or has a cursor, is a SELECT.", at=named.inner.start)
-    tag = "DECLARE CURSOR" if named.cursor else "PREPARE"
-    return Prepared(NamedStatement(named, Prepared(query(named.inner))), tag)
+def _inner(statement: SentStatement, query: AskSelect) -> Prepared:
+    """The statement that is given a name."""
+    if not statement.words or statement.words[0] not in QUERY:
+        raise WireError(UNSUPPORTED, "what is prepared, or has a cursor, is a SELECT.", at=statement.start)
+    return Prepared(query(statement))
 
 
-def _preparation(statement: SentStatement) -> Preparation:
-    return _declare(statement) if statement.begins("DECLARE") else _prepare(statement)
-
-
-def _prepare(statement: SentStatement) -> Preparation:
+def _prepare(statement: SentStatement, query: AskSelect) -> Prepared:
     words, tokens, types, at = statement.words, statement.tokens, list[int](), 2
     if words[1:2] == ("TRANSACTION",):
         raise WireError(UNSUPPORTED, "Transactions mean nothing here, so none is prepared.", at=statement.start)
@@ -266,10 +250,12 @@ def _prepare(statement: SentStatement) -> Preparation:
         at = close + 1
     if len(tokens) < 4 or words[at : at + 1] != ("AS",):
         raise _wrong(statement, "PREPARE name AS SELECT …")
-    return Preparation(name_of(tokens[1]), statement.part(at + 1, len(tokens)), tuple(types))
+    inner = statement.part(at + 1, len(tokens))
+    named = NamedStatement(name_of(tokens[1]), _inner(inner, query), len(inner.text), tuple(types))
+    return Prepared(named, "PREPARE")
 
 
-def _declare(statement: SentStatement) -> Preparation:
+def _declare(statement: SentStatement, query: AskSelect) -> Prepared:
     """Options that say how a cursor behaves while rows are changed say nothing here: an answer does not change."""
     words = statement.words
     cursor, start = _index(words, "CURSOR", 2), _index(words, "FOR", 2)
@@ -281,7 +267,9 @@ def _declare(statement: SentStatement) -> Preparation:
     if hold not in ((), ("WITH", "HOLD"), ("WITHOUT", "HOLD")):
         raise _wrong(statement, "DECLARE name CURSOR WITH HOLD FOR SELECT …")
     inner = statement.part(start + 1, len(statement.tokens))
-    return Preparation(name_of(statement.tokens[1]), inner, cursor=True, holds=hold == ("WITH", "HOLD"))
+    name, holds = name_of(statement.tokens[1]), hold == ("WITH", "HOLD")
+    named = NamedStatement(name, _inner(inner, query), len(inner.text), cursor=True, holds=holds)
+    return Prepared(named, "DECLARE CURSOR")
 
 
 def _execution(statement: SentStatement) -> Execution:

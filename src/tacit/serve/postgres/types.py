@@ -58,7 +58,7 @@ WIRE_TYPES: dict[int, TypeFact] = {
 NAMED = {fact.name: number for number, fact in WIRE_TYPES.items()} | {
     fact.sql: number for number, fact in WIRE_TYPES.items()
 }
-NAMED |= {"int": INT4, "double": FLOAT8, "float": FLOAT8, "bool": BOOL, "decimal": NUMERIC, "string": TEXT}
+NAMED |= {"int": INT4, "double": FLOAT8, "float": FLOAT8, "decimal": NUMERIC, "string": TEXT}
 
 
 def size_of(type: int) -> int:
@@ -111,9 +111,10 @@ def _listed(attribute: Attribute) -> int:
 
 def encoder(type: int, binary: int) -> Callable[[Any], bytes | None]:
     """What writes the values of a type."""
-    write = (_BINARY.get(type, _text) if type not in _ELEMENT else _binary_array(type)) if binary else _TEXT.get(type)
-    if write is None:
-        write = _array if type in _ELEMENT else _text
+    if type in _ELEMENT:
+        write = _binary_array(type) if binary else _array
+    else:
+        write = (_BINARY if binary else _TEXT).get(type, _text)
 
     def encode(value: Any) -> bytes | None:
         return None if value is None else write(value)
