@@ -6,8 +6,6 @@ import atexit
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -15,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import nursery
 from mutant import Mutant
 
 from audit_record import record
@@ -89,17 +88,17 @@ def _replace(file: Path, source: str) -> None:
 def _run(tests: Sequence[str], copy: Path) -> Verdict:
     told = copy.parent / "verdict.json"
     told.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "--maxfail=9", f"--basetemp={copy.parent / 'tmp'}"]
-    command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "verdict", "-m", ORDINARY, *tests]
+    arguments = ["-q", "--tb=short", "--maxfail=9", f"--basetemp={copy.parent / 'tmp'}", "-p", "no:cacheprovider"]
+    arguments += ["-p", "no:xdist", "-p", "verdict", "-m", ORDINARY, *tests]
     ours = ("PYTEST_", "TACIT_", "PYTHONDONTWRITEBYTECODE")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     environment["PYTHONPATH"] = os.pathsep.join(map(str, (copy / "src", copy, copy / "tests" / "mutants")))
     environment["TACIT_VERDICT"] = str(told)
-    watch = Stopwatch()
+    watch, output = Stopwatch(), copy.parent / "said"
     try:
-        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE)
-        said = done.stdout + done.stderr
-    except subprocess.TimeoutExpired:
+        nursery.run(arguments, copy, environment, output, PATIENCE)
+        said = output.read_text(errors="replace")
+    except nursery.Hang:
         said = "the tests hang"
     taken = str(watch)
     if not told.exists():
