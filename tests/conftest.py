@@ -19,11 +19,18 @@ no_clock = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", no_clock, derandomize=True)
 settings.register_profile("explore", no_clock)
 settings.load_profile("same")
+ORDINARY = "not audit and not crash and not spark"
 _states = count()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--size", type=float, default=1.0, help="of the audit: 0.1 is a tenth of it")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Whoever names no kind of test runs the ordinary ones: the audit takes hours."""
+    if not config.option.markexpr:
+        config.option.markexpr = ORDINARY
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
