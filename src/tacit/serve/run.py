@@ -51,10 +51,10 @@ class _Door:
     postgres: a host and a port, to speak PostgreSQL's protocol there too; `postgres_ready` is told the address.
     """
 
-    host: str = "127.0.0.1"
-    port: int = _PORT
-    tls_cert: str | Path | None = None
-    tls_key: str | Path | None = None
+    host: str
+    port: int
+    tls_cert: str | Path | None
+    tls_key: str | Path | None
     insecure: bool = False
     hosts: Sequence[str] | None = None
     ready: Callable[[str], None] = lambda address: None
@@ -64,7 +64,11 @@ class _Door:
 
 def serve(
     configs: Sequence[str | Path] | Mapping[str, str | Path | Config],
+    host: str = "127.0.0.1",
+    port: int = _PORT,
     keys: str | Path | None = None,
+    tls_cert: str | Path | None = None,
+    tls_key: str | Path | None = None,
     *,
     limits: Limits | None = None,
     invitations: Mapping[str, str] | None = None,
@@ -78,7 +82,7 @@ def serve(
     keys: the file of keys, see `make_key`; by default `tacit.keys` beside the first configuration.
     invitations: words that log a browser in once, at /enter/WORD, each with the key that it stands for.
     landing: the address on this server that an invitation leads to.
-    door: host, port and the like, by name: see `_Door`.
+    The rest says where and how the server is reached: see `_Door`.
     """
     _check_installed()
     named = _names(configs)
@@ -97,11 +101,15 @@ def serve(
             undo.callback(datasets[name].close)
         return datasets, ring
 
-    _run(opened, _Door(**door), limits, invitations=invitations, landing=landing)
+    _run(opened, _Door(host, port, tls_cert, tls_key, **door), limits, invitations=invitations, landing=landing)
 
 
 def serve_published(
     files: Sequence[str | Path] | Mapping[str, str | Path],
+    host: str = "127.0.0.1",
+    port: int = _PORT,
+    tls_cert: str | Path | None = None,
+    tls_key: str | Path | None = None,
     *,
     owner_url: str = "",
     unlimited: bool = False,
@@ -119,7 +127,7 @@ def serve_published(
     unlimited: take also files that are much more work than others of their size, as `tacit.read` does.
     state: a folder for what takes long to work out from the files, so that the next start is quicker. Servers may share
         it, and it may be read-only, or deleted at any time. Whoever may write there decides what is answered.
-    door: host, port and the like, by name: see `_Door`.
+    The rest says where and how the server is reached: see `_Door`.
     """
     _check_installed()
     if owner_url and not _URL.fullmatch(owner_url):
@@ -143,7 +151,7 @@ def serve_published(
             undo.callback(datasets[name].close)
         return datasets, None
 
-    _run(opened, _Door(**door), limits or _open_limits(), owner_url)
+    _run(opened, _Door(host, port, tls_cert, tls_key, **door), limits or _open_limits(), owner_url)
 
 
 def _run(
