@@ -36,7 +36,6 @@ from tacit.store.chain import Line
 
 AUDIT_LINES = 100
 MOST_AUDIT = 6_400
-MOST_MINE = 10_000  # lines of the audit log that a key's own questions are looked for in
 MOST_TITLE = 100
 UNCURVED = ("marginal", "residuals")  # their pictures need no band that is simulated
 MOST_KEPT = 8  # blocks whose report is kept
@@ -105,7 +104,7 @@ async def questions(call: Call) -> Response:
 
     def make() -> Response:
         place = place_of(call, "questions")
-        noted, session = call.about.noted(MOST_MINE), call.about.session
+        noted, session = call.about.noted(view.MOST_NOTED), call.about.session
         rows = view.mine(noted, call.asker.name, session, place.address, AUDIT_LINES)
         return page("questions.html", place, board=board, rows=rows)
 
