@@ -235,7 +235,7 @@ def budget(dataset: ServedData, quota: QuotaLine | None) -> dict[str, Any]:
     used = 0.0
     if quota is not None:
         used, most = (next(iter(part.values())) for part in (quota.used, quota.of))
-        used = min(1.0, used / most)
+        used = min(1.0, used / most) if most else 1.0
     return {
         "left": 1 - min(1.0, spent / total),
         "finished": total - spent < _NEARLY_NOTHING * total,
