@@ -198,7 +198,7 @@ class DomainReply(StrictStruct):
 
 
 class QuotaLine(StrictStruct):
-    share: Annotated[float, Meta(gt=0, le=1)]
+    share: Annotated[float, Meta(ge=0, le=1)]  # 0 where nothing was left when it was first asked
     used: Amount
     of: Amount
     note: str

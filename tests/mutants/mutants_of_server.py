@@ -413,7 +413,7 @@ SERVER = (
     plant(
         "a report for each who asks",
         "one report is made at a time, for all who ask",
-        "serve/page/reports.py",
+        "serve/page/records.py",
         "if kept.entry != entry:",
         "if True:",
         "serve/test_reports.py::test_all_who_ask_share_one_report_until_the_ledger_goes_on",
@@ -421,7 +421,7 @@ SERVER = (
     plant(
         "a report that is kept for ever",
         "a report is of the ledger as it is",
-        "serve/page/reports.py",
+        "serve/page/records.py",
         "if kept.entry != entry:",
         "if kept.entry < 0:",
         "serve/test_reports.py::test_all_who_ask_share_one_report_until_the_ledger_goes_on",
@@ -429,7 +429,7 @@ SERVER = (
     plant(
         "a report for who has left",
         "nobody is worked for who has left",
-        "serve/page/reports.py",
+        "serve/page/records.py",
         "if await call.request.is_disconnected():",
         "if False:",
         "serve/test_reports.py::test_nothing_is_made_for_who_has_left",
@@ -437,7 +437,7 @@ SERVER = (
     plant(
         "a report for nothing",
         "a report is priced before it is begun",
-        "serve/page/reports.py",
+        "serve/page/records.py",
         "with traffic.working(who, report_work(newest - past.entry)):",
         "with traffic.working(who, 0):",
         "serve/test_reports.py::test_whose_rate_is_used_up_gets_no_report_and_takes_none_from_others",

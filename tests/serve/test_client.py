@@ -27,6 +27,7 @@ from tacit.client.client import parts_of
 from tacit.client.message import LOST, loss
 from tacit.client.transport import TRIES, Address, Transport, find_key
 from tacit.model.budget import ATOMS, MEASURES
+from tacit.serve import make_key
 from tacit.serve.admission import Limits
 
 WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
@@ -301,6 +302,20 @@ def test_a_session_that_is_not_started(serve: Serve) -> None:
             assert "bought for" in str(owner.start())
             assert owner.base == served.people.session.base
         assert client.started
+        assert client.ask(WOMEN).source == "hypothesis"
+
+
+def test_a_default_quota_where_nothing_was_left_is_used_up(serve: Serve) -> None:
+    """A histogram takes the whole budget: what an analyst who comes later has of what is left is nothing."""
+    served = serve(mechanism="histogram", start=False)
+    assert served.olga.post("/v1/people/start").status_code == 200
+    assert not served.people.session.left.atoms
+    key = make_key(served.folder / "tacit.keys", "late", "analyst")
+    with bridge(served) as way, tacit.connect(way.url, key) as client:
+        quota = client.status().quota
+        assert quota is not None
+        assert (quota.of.atoms, quota.used.atoms) == (0, 0)
+        assert "of your quota, 100 %" in str(client.status())
         assert client.ask(WOMEN).source == "hypothesis"
 
 

@@ -26,6 +26,7 @@ from serving import WHO, write_config
 from starlette.testclient import TestClient
 
 import tacit
+from support import PATIENCE
 from tacit.cli import main
 from tacit.config import read_config
 from tacit.errors import ConfigError, InvalidQuery
@@ -658,6 +659,18 @@ def test_roles(site: Site) -> None:
     assert "<td>rea</td>" in log
     assert "refused: would_spend" in log
     assert "Your quota is 10 % of it" in site.browser("mia").get("/data/people").text
+
+
+def test_a_quota_of_nothing_that_was_left_is_used_up(tmp_path: Path) -> None:
+    with started(tmp_path, {"people": write_config(tmp_path, mechanism="histogram", start=False)}) as site:
+        people = site.state.datasets["people"]
+        assert people.start(site.state.ring.all()[-1]).result(PATIENCE).bought
+        site.keys["late"] = make_key(tmp_path / "tacit.keys", "late", "analyst")
+        late = site.browser("late")
+        for address in ("/data/people", "/"):
+            shown = late.get(address)
+            assert shown.status_code == 200
+            assert "Your quota is 0 % of it, and 100 % of that is used." in shown.text
 
 
 def test_a_used_up_budget_is_said_clearly(two: Site) -> None:

@@ -15,7 +15,7 @@ from serving import Served
 from support import PATIENCE, until
 from tacit.serve.admission import Limits, Traffic
 from tacit.serve.app import LOOPBACK, make_app
-from tacit.serve.page import records, reports, routes
+from tacit.serve.page import records, routes
 from tacit.serve.server import Server
 from tacit.serve.work import MAX_WORK, report_work
 from tacit.session import Session
@@ -40,7 +40,7 @@ class Made:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Made:
     found = Made()
-    monkeypatch.setattr(reports, "page", found)
+    monkeypatch.setattr(records, "report_page", found)
     return found
 
 
@@ -147,7 +147,6 @@ def test_what_is_large_is_named_and_not_drawn(served: Served, monkeypatch: pytes
 
     for large in (False, True):
         served.people.shown.clear()
-        monkeypatch.setattr(reports, "MAX_WORK", 500 if large else MAX_WORK)
         monkeypatch.setattr(records, "MAX_WORK", 500 if large else MAX_WORK)
         at(served, drawn)
 
@@ -161,7 +160,7 @@ def test_a_report_that_fails_is_begun_anew(served: Served, monkeypatch: pytest.M
 
     async def scene(app: Any) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(reports, "page", fails)
+            patch.setattr(records, "report_page", fails)
             assert await asked(app).task == 500
         again = asked(app)
         assert await again.task == 200

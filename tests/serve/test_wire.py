@@ -12,6 +12,8 @@ import pytest
 from serving import Serve, Served
 
 from support import PATIENCE
+from tacit.serve.postgres.command import MAX_SETTINGS, ConnectionSettings
+from tacit.serve.postgres.sqlstate import WireError
 from tacit.serve.question import read
 
 Connect = Callable[..., psycopg.Connection[Any]]
@@ -345,6 +347,17 @@ def test_settings_are_kept_and_shown(connect: Connect) -> None:
         client.execute("SET client_encoding TO latin1")
     with pytest.raises(psycopg.errors.UndefinedObject):
         client.execute("SHOW nothing_of_the_kind")
+
+
+def test_a_connection_with_as_many_settings_as_it_may_have_can_change_them() -> None:
+    settings = ConnectionSettings()
+    for i in range(MAX_SETTINGS - len(settings.values)):
+        settings.set(f"my.{i}", "1")
+    with pytest.raises(WireError, match="at most 100 settings"):
+        settings.set("one.more", "1")
+    settings.set("my.0", "2")
+    settings.set("extra_float_digits", None)
+    assert (settings.get("my.0"), settings.get("extra_float_digits")) == ("2", "1")
 
 
 def test_rates_hold_here_too(serve: Serve) -> None:

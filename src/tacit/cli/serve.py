@@ -86,11 +86,11 @@ def serve(
         if published:
             from tacit.serve import serve_published
 
-            run = partial(serve_published, files, owner_url=owner_url, unlimited=unlimited, state=state)
+            run = partial(serve_published, files, host, port, owner_url=owner_url, unlimited=unlimited, state=state)
         else:
             from tacit.serve import serve as serve_data
 
-            run = partial(serve_data, files or ("tacit.toml",), keys)
+            run = partial(serve_data, files or ("tacit.toml",), host, port, keys)
         password = "without a password" if published else "with a key as password"
 
         def ready(address: str) -> None:
@@ -99,8 +99,6 @@ def serve(
                 say("What would have to be bought is refused without saying where: no --owner-url is given.")
 
         run(
-            host=host,
-            port=port,
             tls_cert=tls_cert,
             tls_key=tls_key,
             insecure=insecure,

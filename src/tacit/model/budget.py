@@ -92,7 +92,7 @@ class Loss:
 
 
 def percent_of(part: Loss, total: Loss) -> str:
-    """How much of the budget that is, as people read it.
+    """How much of the budget that is, as people read it; of nothing it is all.
 
     >>> percent_of(Loss("rho", 2), Loss("rho", 50)), percent_of(Loss("rho", 1), Loss("rho", 7919))
     ('4 %', '0.0126 %')
@@ -100,8 +100,10 @@ def percent_of(part: Loss, total: Loss) -> str:
     '3,457 %'
     >>> percent_of(Loss("rho", 1), Loss("rho", 10**12))
     'less than 0.0001 %'
+    >>> percent_of(Loss("rho", 0), Loss("rho", 0))
+    '100 %'
     """
-    return percent_words(100 * part.atoms / total.atoms)
+    return percent_words(100 * part.atoms / total.atoms if total.atoms else 100.0)
 
 
 def percent_words(percent: float) -> str:

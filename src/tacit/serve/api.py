@@ -86,7 +86,7 @@ async def ask(call: Call) -> Json | Response:
     """Answer one question."""
     form = wanted(call.request)
     read = await _read(call)
-    (answer,) = await answers(call, [read.question])
+    (answer,) = await call.answers([read.question])
     if form != "json":
         return await run_in_threadpool(sent, answer, form, about_all(read.question, answer))
     if isinstance(answer, Answer):
@@ -126,7 +126,7 @@ async def _lasts(call: Call, question: Question, answer: Answers) -> bool:
     """
     if question.plain and answer.facts.source in ("repeat", "public"):
         return True
-    return (await asyncio.wrap_future(call.about.price(call.asker, question))).known
+    return (await call.price(question)).known
 
 
 def cached(call: Call, response: Response, form: Format = "json", *, lasts: bool) -> Response:
@@ -162,7 +162,7 @@ async def ask_many(call: Call) -> Response:
     call.server.traffic.take(call.asker.id, len(batch) // QUESTIONS_A_TOKEN)
     with call.server.reading(call.asker) as meter:
         questions = await run_in_threadpool(read_batch, batch, call.about.session.domain, meter)
-    found = await answers(call, questions)
+    found = await call.answers(questions)
     if form != "json":
         return await run_in_threadpool(lambda: sent(framed(found), form, {"questions": len(found)}))
     if len(found) <= SENT_AT_ONCE:
@@ -182,7 +182,7 @@ def _parts(questions: list[Question], found: list[Answers]) -> Iterator[bytes]:
 
 async def cost(call: Call) -> replies.CostReply:
     """The most that a question could cost if it were asked now. Asks nothing."""
-    found = await asyncio.wrap_future(call.about.price(call.asker, (await _read(call)).question))
+    found = await call.price((await _read(call)).question)
     total = found.total or call.about.session.total
     return replies.CostReply(
         found.known,
@@ -347,8 +347,3 @@ async def _read(call: Call) -> Remembered:
     if short and question.light and not about.grows:  # a new block may change what is meant
         call.server.read_before.keep((about.name, call.text), found)
     return found
-
-
-async def answers(call: Call, questions: list[Question]) -> list[Answers]:
-    """What the data set answers: at once where all were told before, else when its writer has them."""
-    return await call.server.ask(call.asker, call.about, questions, call.arrived)

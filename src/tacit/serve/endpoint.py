@@ -5,6 +5,7 @@ One that may take a while is a plain function, and is called in a thread of the 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,9 +17,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tacit.model.status import DryRun
+from tacit.model.table import Answers
 from tacit.serve.admission import MAX_BODY
 from tacit.serve.key import Key
-from tacit.serve.question import Remembered
+from tacit.serve.question import Question, Remembered
 from tacit.serve.schema import Json, encode
 from tacit.serve.served_data import ServedData
 from tacit.serve.server import Server
@@ -50,6 +53,14 @@ class Call:
     def about(self) -> ServedData:
         assert self.dataset is not None
         return self.dataset
+
+    async def answers(self, questions: list[Question]) -> list[Answers]:
+        """What the data set answers: at once where all were told before, else when its writer has them."""
+        return await self.server.ask(self.asker, self.about, questions, self.arrived)
+
+    async def price(self, question: Question) -> DryRun:
+        """The most that a question could cost now. Asks nothing."""
+        return await asyncio.wrap_future(self.about.price(self.asker, question))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import as_file
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from tacit.errors import ConfigError
@@ -41,44 +41,49 @@ _GRACE = 30  # seconds for the requests that are being answered when the server 
 
 @dataclass(frozen=True)
 class _Door:
-    """Where and how a server is reached: the arguments that `serve` and `serve_published` share.
+    """Where and how a server is reached: see `serve`."""
 
-    host, port: where to listen. Beyond this machine TLS is needed, or `insecure`. Port 0 takes any free one.
-    tls_cert, tls_key: PEM files; with them the server speaks TLS.
-    insecure: serve other machines without TLS all the same, for instance behind a proxy that adds it.
-    hosts: the names that clients may call it by; by default localhost and the like for a loopback address, else any.
-    ready: told the address once requests are answered.
-    postgres: a host and a port, to speak PostgreSQL's protocol there too; `postgres_ready` is told the address.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = _PORT
-    tls_cert: str | Path | None = None
-    tls_key: str | Path | None = None
-    insecure: bool = False
-    hosts: Sequence[str] | None = None
-    ready: Callable[[str], None] = lambda address: None
-    postgres: tuple[str, int] | None = None
-    postgres_ready: Callable[[str], None] = lambda address: None
+    host: str
+    port: int
+    tls_cert: str | Path | None
+    tls_key: str | Path | None
+    insecure: bool
+    hosts: Sequence[str] | None
+    ready: Callable[[str], None]
+    postgres: tuple[str, int] | None
+    postgres_ready: Callable[[str], None]
 
 
 def serve(
     configs: Sequence[str | Path] | Mapping[str, str | Path | Config],
+    host: str = "127.0.0.1",
+    port: int = _PORT,
     keys: str | Path | None = None,
+    tls_cert: str | Path | None = None,
+    tls_key: str | Path | None = None,
     *,
+    insecure: bool = False,
+    hosts: Sequence[str] | None = None,
     limits: Limits | None = None,
+    ready: Callable[[str], None] = lambda address: None,
     invitations: Mapping[str, str] | None = None,
     landing: str = "/",
-    **door: Any,
+    postgres: tuple[str, int] | None = None,
+    postgres_ready: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Serve data sets over HTTP until interrupted or terminated; what is queued then is finished.
 
     configs: configuration files; a data set is called like its file without the ending (that of a tacit.toml like its
         ledger), or as the mapping says, which may also have what `tacit.config.read_config` gives.
+    host, port: where to listen. Beyond this machine TLS is needed, or `insecure`. Port 0 takes any free one.
     keys: the file of keys, see `make_key`; by default `tacit.keys` beside the first configuration.
+    tls_cert, tls_key: PEM files; with them the server speaks TLS.
+    insecure: serve other machines without TLS all the same, for instance behind a proxy that adds it.
+    hosts: the names that clients may call it by; by default localhost and the like for a loopback address, else any.
+    ready: told the address once requests are answered.
     invitations: words that log a browser in once, at /enter/WORD, each with the key that it stands for.
     landing: the address on this server that an invitation leads to.
-    door: host, port and the like, by name: see `_Door`.
+    postgres: a host and a port, to speak PostgreSQL's protocol there too; `postgres_ready` is told the address.
     """
     _check_installed()
     named = _names(configs)
@@ -97,17 +102,36 @@ def serve(
             undo.callback(datasets[name].close)
         return datasets, ring
 
-    _run(opened, _Door(**door), limits, invitations=invitations, landing=landing)
+    door = _Door(
+        host=host,
+        port=port,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        insecure=insecure,
+        hosts=hosts,
+        ready=ready,
+        postgres=postgres,
+        postgres_ready=postgres_ready,
+    )
+    _run(opened, door, limits, invitations=invitations, landing=landing)
 
 
 def serve_published(
     files: Sequence[str | Path] | Mapping[str, str | Path],
+    host: str = "127.0.0.1",
+    port: int = _PORT,
+    tls_cert: str | Path | None = None,
+    tls_key: str | Path | None = None,
     *,
     owner_url: str = "",
     unlimited: bool = False,
     state: str | Path | None = None,
+    insecure: bool = False,
+    hosts: Sequence[str] | None = None,
     limits: Limits | None = None,
-    **door: Any,
+    ready: Callable[[str], None] = lambda address: None,
+    postgres: tuple[str, int] | None = None,
+    postgres_ready: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Answer from published files alone: no data, no ledger, no keys. Nothing is written unless a folder is named, so
     any number may run.
@@ -119,7 +143,7 @@ def serve_published(
     unlimited: take also files that are much more work than others of their size, as `tacit.read` does.
     state: a folder for what takes long to work out from the files, so that the next start is quicker. Servers may share
         it, and it may be read-only, or deleted at any time. Whoever may write there decides what is answered.
-    door: host, port and the like, by name: see `_Door`.
+    The rest is as in `serve`.
     """
     _check_installed()
     if owner_url and not _URL.fullmatch(owner_url):
@@ -143,7 +167,18 @@ def serve_published(
             undo.callback(datasets[name].close)
         return datasets, None
 
-    _run(opened, _Door(**door), limits or _open_limits(), owner_url)
+    door = _Door(
+        host=host,
+        port=port,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        insecure=insecure,
+        hosts=hosts,
+        ready=ready,
+        postgres=postgres,
+        postgres_ready=postgres_ready,
+    )
+    _run(opened, door, limits or _open_limits(), owner_url)
 
 
 def _run(

@@ -16,7 +16,7 @@ from tacit.model.answer import sure_words
 from tacit.model.ask import Quantile
 from tacit.model.budget import Loss, percent_of
 from tacit.model.table import Answers
-from tacit.serve.api import about_all, answers, shown
+from tacit.serve.api import about_all, shown
 from tacit.serve.endpoint import Call
 from tacit.serve.formats import MEDIA, checked, sent
 from tacit.serve.page import view
@@ -63,7 +63,7 @@ async def ask(call: Call) -> Response:
         if call.asker.is_visitor:
             do = "ask"  # nothing can be spent here, so what is published is shown at once
         if do != "ask":  # whoever says nothing spends nothing
-            found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
+            found = await call.price(parsed)
         if do != "ask" and not (do == "look" and found.known):
             left = found.left or session.left
             words = price_words(found, left, session.total, may_spend=call.asker.may_spend)
@@ -72,7 +72,7 @@ async def ask(call: Call) -> Response:
             return await _show(
                 call, asked, "price.html", within=within, known=found.known, words=words, title=title, may=may
             )
-        (answer,) = await answers(call, [parsed])
+        (answer,) = await call.answers([parsed])
         told = await run_in_threadpool(panel, parsed.ask, answer, session, asked.built if asked.clicked else None)
         same = ways(given, call.about.name, _base(call), within, published=not call.about.grows)
         offers = await _offers(call, parsed, answer) if isinstance(given, str) else []
@@ -109,7 +109,7 @@ async def _offers(call: Call, parsed: Question, answer: Answers) -> list[tuple[s
         of, used = (Loss.of(*next(iter(amount.items()))).atoms for amount in (quota.of, quota.used))
         most = min(most, of - used)
     for half in sharper(parsed.ask, answer) if call.asker.may_spend and not call.about.grows else []:
-        price = await asyncio.wrap_future(call.about.price(call.asker, replace(parsed, within=half)))
+        price = await call.price(replace(parsed, within=half))
         if price.known:
             found.append((f"{half:g}", f"± {half:,g}, known already and free"))
         elif price.cost_at_most.atoms <= most:
@@ -174,7 +174,7 @@ async def price(call: Call) -> Json:
         told["sql"] = given if asked.clicked and isinstance(given, str) else ""
         with call.server.reading(call.asker) as meter:
             parsed = await run_in_threadpool(read, given, session.domain, None, meter)
-        found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
+        found = await call.price(parsed)
         left = found.left or session.left
         told["text"] = price_words(found, left, session.total, may_spend=call.asker.may_spend)
         if found.cost_at_most.atoms:
@@ -196,12 +196,12 @@ async def file(call: Call) -> Response:
     if kind != "svg":
         checked(kind)
     _, _, parsed = await read_question(call, linked(fields))
-    found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
+    found = await call.price(parsed)
     if not (found.known or call.asker.is_visitor):
         raise Refusal(
             403, "would_spend", "This is not known yet, and a file is made of what is: ask it on the page first."
         )
-    (answer,) = await answers(call, [parsed])
+    (answer,) = await call.answers([parsed])
     return await run_in_threadpool(_written, call.about, parsed, answer, kind)
 
 

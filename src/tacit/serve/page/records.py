@@ -4,32 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import OrderedDict
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 
 from tacit.errors import ConfigError
 from tacit.model.block import slug
+from tacit.model.budget import Loss
+from tacit.model.domain import Domain
+from tacit.public.work import steps_of
 from tacit.serve.endpoint import Call
 from tacit.serve.key import DEFAULT_QUOTA, Role
 from tacit.serve.page import view
 from tacit.serve.page.answer import panel
 from tacit.serve.page.dialogue import main, read_question
 from tacit.serve.page.form import last, linked
-from tacit.serve.page.reports import Reports
 from tacit.serve.page.view import Location, page, place_of
 from tacit.serve.refusal import Refusal, refusal_of
-from tacit.serve.work import MAX_WORK
+from tacit.serve.work import MAX_WORK, line_work, picture_work, report_work
 from tacit.session import Session
+from tacit.show.chronicle import Chronicle
 from tacit.show.events import Event, latest
+from tacit.show.report import page as report_page
+from tacit.store.chain import Line
 
 AUDIT_LINES = 100
 MOST_AUDIT = 6_400
-MOST_MINE = 10_000  # lines of the audit log that a key's own questions are looked for in
 MOST_TITLE = 100
+UNCURVED = ("marginal", "residuals")  # their pictures need no band that is simulated
+MOST_KEPT = 8  # blocks whose report is kept
 _WHOLE = re.compile(r"\d{1,15}", re.ASCII)
 _PERCENT = re.compile(r"\d{1,3}(\.\d{1,6})?", re.ASCII)
 
@@ -95,7 +104,7 @@ async def questions(call: Call) -> Response:
 
     def make() -> Response:
         place = place_of(call, "questions")
-        noted, session = call.about.noted(MOST_MINE), call.about.session
+        noted, session = call.about.noted(view.MOST_NOTED), call.about.session
         rows = view.mine(noted, call.asker.name, session, place.address, AUDIT_LINES)
         return page("questions.html", place, board=board, rows=rows)
 
@@ -172,3 +181,69 @@ def _block(call: Call) -> str:
 def _parameter(call: Call, name: str, unless: int, most: int) -> int:
     text = call.request.query_params.get(name, "")
     return min(most, int(text)) if _WHOLE.fullmatch(text) else unless
+
+
+# -- reports -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class KeptReport:
+    """The last report about a ledger, as the bytes of its page, and what it was made of.
+
+    `of` is the ledger and its whole budget, of which a report says shares; `entry` the newest one by then.
+    """
+
+    of: tuple[str, Loss]
+    past: Chronicle
+    entry: int = -1
+    page: bytes = b""
+
+
+class Reports:
+    """The reports of one data set, one at a time. On the event loop's thread.
+
+    Everything in a report is public, and a function of the ledger: so it is made once for each newest entry, whoever
+    asks, and a later one goes on from where the last one was. It is priced before it is begun.
+    """
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._kept: OrderedDict[str, KeptReport] = OrderedDict()  # by block, the oldest first
+
+    async def page(self, call: Call, block: str, title: str) -> bytes:
+        """The report as it is now. Who has left meanwhile is not worked for."""
+        async with self._turn:
+            if await call.request.is_disconnected():
+                raise ClientDisconnect
+            session = await run_in_threadpool(call.about.table, block)
+            of, entry = await run_in_threadpool(lambda: ((session.origin, session.total), session.entries))
+            kept = self._kept.pop(block, None)
+            if kept is None or kept.of != of:
+                kept = KeptReport(of, Chronicle(_weights, MAX_WORK // 2, MAX_WORK))
+            if kept.entry != entry:
+                try:
+                    kept.page = await _made(call, session, kept.past, entry, title)
+                except Refusal:  # before something was begun: what was done before it stays
+                    self._keep(block, kept)
+                    raise
+                kept.entry = entry
+            self._keep(block, kept)
+            return kept.page
+
+    def _keep(self, block: str, kept: KeptReport) -> None:
+        self._kept[block] = kept
+        while len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+
+
+async def _made(call: Call, session: Session, past: Chronicle, newest: int, title: str) -> bytes:
+    traffic, who = call.server.traffic, call.asker.id
+    with traffic.working(who, report_work(newest - past.entry)):
+        await run_in_threadpool(past.catch_up, session, newest)
+    with traffic.working(who, past.work):
+        return await run_in_threadpool(lambda: report_page(session, title, past.read(session)).encode())
+
+
+def _weights(line: Line, kind: str, domain: Domain) -> tuple[int, int]:
+    values = line.body.count(",")  # about as many
+    return line_work(len(line.body), steps_of(line, domain)), picture_work(values, curved=kind not in UNCURVED)

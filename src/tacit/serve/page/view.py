@@ -58,6 +58,7 @@ _HEADERS = {
     "referrer-policy": "same-origin",
 }
 _PAGE = 50  # lines
+MOST_NOTED = 10_000  # of the newest lines of the audit log that are looked through
 MOST_ENTRY_PICTURES = 30  # of one entry of the ledger
 T = TypeVar("T")
 # What a series protects, after "every single row" or "every person": see `SeriesTerms.protects`.
@@ -234,7 +235,7 @@ def budget(dataset: ServedData, quota: QuotaLine | None) -> dict[str, Any]:
     used = 0.0
     if quota is not None:
         used, most = (next(iter(part.values())) for part in (quota.used, quota.of))
-        used = min(1.0, used / most)
+        used = min(1.0, used / most) if most else 1.0
     return {
         "left": 1 - min(1.0, spent / total),
         "finished": total - spent < _NEARLY_NOTHING * total,
@@ -348,10 +349,10 @@ def keys(server: Server) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: one["key"].revoked is not None)
 
 
-def askers(dataset: ServedData, most: int = 10_000) -> dict[int, str]:
+def askers(dataset: ServedData) -> dict[int, str]:
     """Who asked for each entry, as far back as the audit log's newest lines go."""
     found: dict[int, str] = {}
-    for record in dataset.noted(most):  # newest first: the first to ask has the last word
+    for record in dataset.noted(MOST_NOTED):  # newest first: the first to ask has the last word
         if "entry" in record and "who" in record:
             found[int(record["entry"])] = str(record["who"])
     return found

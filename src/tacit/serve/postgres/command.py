@@ -117,7 +117,8 @@ class ConnectionSettings:
             if value != self.values[known]:
                 raise WireError(BAD_SETTING, f"{known} cannot be changed.")
             return known
-        if len(self.values) >= MAX_SETTINGS or len(name) > MAX_SETTING or len(value) > MAX_SETTING:
+        one_more = known not in self.values and len(self.values) >= MAX_SETTINGS
+        if one_more or len(name) > MAX_SETTING or len(value) > MAX_SETTING:
             raise WireError(BAD_SETTING, f"a connection has at most {MAX_SETTINGS} settings, none of them long.")
         if known not in ("client_encoding", "DateStyle"):
             self.values[known] = value

@@ -320,7 +320,7 @@ def complete(tag: str) -> bytes:
 
 def described(fields: Sequence[Field], formats: Sequence[int]) -> bytes:
     body = b"".join(
-        text(field.name) + struct.pack("!ihihih", 0, 0, _signed(field.type), field.size, -1, code)
+        text(field.name) + struct.pack("!ihIhih", 0, 0, field.type, field.size, -1, code)
         for field, code in zip(fields, formats, strict=True)
     )
     return message(b"T", struct.pack("!h", len(fields)) + body)
@@ -352,7 +352,3 @@ def said(kind: bytes, severity: str, code: str, sentence: str, **more: str) -> b
     """An error (`E`) or a notice (`N`). `more` has further fields by their letter, as D="…" for the detail."""
     fields = {"S": severity, "V": severity, "C": code, "M": sentence, **more}
     return message(kind, b"".join(name.encode() + text(words) for name, words in fields.items()) + b"\0")
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 32) if number >= 1 << 31 else number

@@ -24,7 +24,6 @@ from tacit.serve.question import read
 
 AskSelect = Callable[[SentStatement], TableSelect | Lookup]
 QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM")
-NESTED = ("EXPLAIN", "COPY", "PREPARE", "DECLARE")  # have a query inside
 ALL = -1  # rows: all that are left
 _BACKWARDS = ("PRIOR", "FIRST", "LAST", "ABSOLUTE", "RELATIVE", "BACKWARD")
 _PLAIN = {"TRUE": "true", "FALSE": "false", "NULL": None}
@@ -152,16 +151,10 @@ def prepare(statement: SentStatement, query: AskSelect) -> Prepared:
     command = command_of(statement)
     if command is not None:
         return Prepared(command, command.tag)
-    if word == "EXPLAIN":
-        return _explain(statement, query)
-    if word == "COPY":
-        return _copy(statement, query)
     if word in QUERY:
         return Prepared(query(statement))
-    if word == "PREPARE":
-        return _prepare(statement, query)
-    if word == "DECLARE":
-        return _declare(statement, query)
+    if word in NESTED:
+        return NESTED[word](statement, query)
     if word == "EXECUTE":
         return Prepared(_execution(statement))
     if word in ("FETCH", "MOVE"):
@@ -270,6 +263,10 @@ def _declare(statement: SentStatement, query: AskSelect) -> Prepared:
     name, holds = name_of(statement.tokens[1]), hold == ("WITH", "HOLD")
     named = NamedStatement(name, _inner(inner, query), len(inner.text), cursor=True, holds=holds)
     return Prepared(named, "DECLARE CURSOR")
+
+
+# What has a query inside, and what reads it.
+NESTED = {"EXPLAIN": _explain, "COPY": _copy, "PREPARE": _prepare, "DECLARE": _declare}
 
 
 def _execution(statement: SentStatement) -> Execution:
