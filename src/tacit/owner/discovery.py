@@ -170,7 +170,6 @@ def discover(
     begun = datetime.now(UTC)  # before the data are looked at
     sought, declared = _read(columns)
     people = bound_on_rows(person, rows_per_person)
-    check_person(person, people)  # before there is a ledger, which would be bound to it
     if not isinstance(share, float) or not 0 < share < 1:
         raise ConfigError(f"share is the part of the budget that discovery may take, like 0.1, not {share!r}.")
     path = Path(ledger)
