@@ -157,7 +157,7 @@ class Inner:
 
     def _label(self, group: GroupBy, node: exp.Expr) -> Given:
         for i, known in enumerate(self.groups):
-            if (known.name, known.bands) == (group.name, group.bands):
+            if known.by == group.by:
                 return Given(i)
         if self.partial:
             raise InvalidQuery("")
