@@ -208,6 +208,18 @@ def test_people_with_several_rows_are_bounded(folder: Path) -> None:
     assert thresholds[0] > 1.8 * thresholds[1]
 
 
+@pytest.mark.parametrize("bound", [0, -1, 1.5, True])
+def test_what_bounds_no_rows_is_refused_before_there_is_a_ledger(folder: Path, bound: Any) -> None:
+    city = {"city": COLUMNS["city"]}
+    for asked in (
+        lambda: found(folder, columns=city, person="patient", rows_per_person=bound),
+        lambda: offer(city, BUDGET, folder / "visits.tacit", rows_per_person=bound),
+    ):
+        with pytest.raises(tacit.DataError, match="rows_per_person is a whole number from 1 to"):
+            asked()
+    assert not (folder / "visits.tacit").exists()
+
+
 def test_whole_numbers_of_a_database_are_found_as_numbers(tmp_path: Path) -> None:
     import duckdb
 

@@ -400,6 +400,9 @@ def test_a_person_over_blocks_has_a_part_of_the_budget_in_each(tmp_path: Path) -
         {"person": "who", "rows_per_person": 2, "protects": "person over blocks", "most_blocks": 0},
         {"protects": "everybody"},
         {"person": "who"},
+        {"person": "who", "rows_per_person": 0},
+        {"person": "who", "rows_per_person": 1.5},
+        {"person": "", "rows_per_person": 2},
         {"name": "Ward"},
     ],
 )

@@ -190,11 +190,10 @@ class BlockLedgers:
         if terms.protects == OVER:
             return ALONE, "blocks alone: a person's rows in all blocks of a group would cost a group as many times."
         named = {key: value for key, value in terms.settings.items() if key != "mechanism"}
-        people = 1 if terms.rows_per_person is None else terms.rows_per_person
         mechanism = terms.settings.get("mechanism", "auto")
-        choice = choose(mechanism, terms.domain, terms.each, rows, named, rows_per_person=people)
+        choice = choose(mechanism, terms.domain, terms.each, rows, named, rows_per_person=terms.people)
         whole = total(terms.each, choice.measure(terms.each))
-        errors = expected_error(terms.domain, rows, whole, choice.settings.warm, people)
+        errors = expected_error(terms.domain, rows, whole, choice.settings.warm, terms.people)
         plan = planned(terms.expected, errors, terms.windows)
         return plan.levels, plan.why
 

@@ -37,9 +37,8 @@ class BlockTables:
         self._read: dict[str, Records] = {}  # by the names of their blocks' ledgers
 
     def read(self, data: Any, table: str | None) -> Records:
-        people = 1 if self._terms.rows_per_person is None else self._terms.rows_per_person
-        source = open_source(data, table)
-        return read_records(source, self._terms.domain, person=self._terms.person, rows_per_person=people)
+        terms, source = self._terms, open_source(data, table)
+        return read_records(source, terms.domain, person=terms.person, rows_per_person=terms.people)
 
     def fingerprint(self, rows: Records) -> str:
         return rows.fingerprint(self._secret)

@@ -182,7 +182,7 @@ class Series(Questions):
     @property
     def rows_per_person(self) -> int:
         """How many rows of one person in a block are protected together: 1 unless the owner declared more."""
-        return self.terms.rows_per_person or 1
+        return self.terms.people
 
     @property
     def entries(self) -> int:

@@ -58,6 +58,11 @@ class SeriesTerms:
         return cls(Domain.from_toml(written["declared"]), Budget(epsilon=epsilon, delta=delta), **rest)
 
     @property
+    def people(self) -> int:
+        """How many rows of one person in a block are protected together."""
+        return self.rows_per_person or 1
+
+    @property
     def each(self) -> Budget:
         """The budget that one block was made with."""
         return self.of_block(self.budget)
@@ -104,7 +109,7 @@ def part_of(budget: Budget, share: Fraction) -> Budget:
 def check_new(terms: SeriesTerms) -> None:
     """Refuse terms that no new series can have."""
     check_name(terms.name, terms.domain)
-    bound_on_rows(terms.person, terms.rows_per_person)  # refuses one without the other
+    bound_on_rows(terms.person, terms.rows_per_person)
     protects, most, expected, windows = terms.protects, terms.most, terms.expected, terms.windows
     if protects not in (ROW, WITHIN, OVER) or (protects == ROW) != (terms.person is None):
         raise ConfigError(

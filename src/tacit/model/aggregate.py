@@ -214,9 +214,7 @@ class Mean:
         middles = Middles.of(domain, self.name, self.where)
         low, span = middles.low, middles.span
         if not span:
-            same = f"every row that meets the condition has the same {self.name}, {low:g}."
-            said = joined((middles.note(), IF_ANY))
-            return Formula((), lambda _, __: Figure(low, 0.0), said, constant=same)
+            return middles.alike(low, middles.note(), IF_ANY)
         top = middles.weighed(middles.places)
 
         def mean(figures: Sequence[Figure], _: int) -> Figure:
@@ -264,9 +262,7 @@ class Variance:
             "a value is taken for the middle of its bin, off by at most {0:g}, which the error bar leaves out"
         )
         if not span:
-            same = f"every row that meets the condition has the same {self.name}, {middles.low:g}."
-            enough = IF_TWO if self.sample else IF_ANY
-            return Formula((), lambda _, __: Figure(0.0, 0.0), joined((said, enough)), constant=same)
+            return middles.alike(0.0, said, IF_TWO if self.sample else IF_ANY)
         _check_squared(span, span, [self.name])
         places = middles.weighed(middles.places)
         squares = middles.weighed(np.where(middles.inside, (2 * middles.places - 1) ** 2, 0.0))
@@ -347,11 +343,10 @@ class Covariance:
         )
         for one in sides:
             if not one.span:
-                same = f"every row that meets the condition has the same {one.name}, {one.low:g}."
+                settled = one.alike(0.0, said, IF_TWO if self.sample else IF_ANY)
                 if self.correlation:
-                    raise InvalidQuery(f"{same[:-1]}, which is correlated with nothing.")
-                enough = IF_TWO if self.sample else IF_ANY
-                return Formula((), lambda _, __: Figure(0.0, 0.0), joined((said, enough)), constant=same)
+                    raise InvalidQuery(f"{settled.constant[:-1]}, which is correlated with nothing.")
+                return settled
         if len(sides[0].values) * len(sides[1].values) > MAX_TABLE:
             raise InvalidQuery(f"{' and '.join(self.names)} have too many values together; the most is {MAX_TABLE:,}.")
         both = [one.known(sides[1 - i]) for i, one in enumerate(sides)]

@@ -123,11 +123,13 @@ class Answer(Answered):
         return says(self.value, self.error, self.limits, self.beyond)
 
     def _values(self) -> dict[str, Any]:
+        error = self.facts.width
         value = None if self.value != self.value else self.value  # there is none where something is divided by 0
         interval = None if (found := self.interval) is None else list(found)
-        where = {"interval": interval, "limits": ends(self.limits)}
+        word = says(self.value, error, self.limits, self.beyond)
         beyond = {"beyond": self.beyond} if self.beyond else {}
-        return {"value": value, "error": self.error, **where, "says": self.says, **beyond}
+        told = {"value": value, "error": error, "interval": interval, "limits": ends(self.limits), "says": word}
+        return told | beyond
 
     def frame(self) -> Frame:
         """One row: the question, its value and error, and what else the answer says of itself."""

@@ -233,10 +233,6 @@ class Certificates:
             raise InvalidQuery("certificates that are taken together have one rank each, and are of the same guess.")
 
     @property
-    def lists(self) -> tuple[Conjunctions, ...]:
-        return tuple(listed for one in self.each for listed in one.lists)
-
-    @property
     def questions(self) -> int:
         return sum(one.questions for one in self.each)
 

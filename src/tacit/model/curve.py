@@ -146,7 +146,7 @@ class Range:
 
 
 def _check_ordered(domain: Domain, name: str) -> str:
-    """The attribute's declared name; refuses one whose values have no order, or only one bin."""
+    """The attribute's declared name; refuses one whose values have no order."""
     check_domain(domain)
     name, attribute = domain.resolve(name), domain[name]
     if not attribute.ordered:

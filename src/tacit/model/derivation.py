@@ -82,7 +82,7 @@ class Folded:
     folds: tuple[Fold, ...]
     where: Outer | None = None
     said: str = ""  # in words, where these are better than those of its parts
-    elsewhere: tuple[Select | Folded | Derived, ...] = ()
+    elsewhere: tuple[AnyRows, ...] = ()
 
     def __post_init__(self) -> None:
         over = Vocabulary.these(self.source, self.elsewhere)
@@ -158,13 +158,13 @@ class Folded:
 class Derived:
     """Rows worked out from those of its source. `elsewhere` are statements of one value that it uses too."""
 
-    source: Select | Folded | Derived
+    source: AnyRows
     shown: tuple[DerivedColumn, ...]
     where: Outer | None = None
     sort: tuple[Sort, ...] = ()
     limit: int | None = None
     offset: int = 0
-    elsewhere: tuple[Select | Folded | Derived, ...] = ()
+    elsewhere: tuple[AnyRows, ...] = ()
     notes: tuple[str, ...] = ()
     # Of the statement, where it was read from one.
     text: str = field(default="", kw_only=True, compare=False, repr=False)
@@ -256,6 +256,9 @@ class Derived:
         return text
 
 
+AnyRows = Select | Folded | Derived  # a statement by its rows
+
+
 @dataclass(frozen=True)
 class Vocabulary:
     """What an expression may speak of: columns of these kinds, grouped attributes, and so many other statements."""
@@ -268,10 +271,10 @@ class Vocabulary:
     _known: dict[int, tuple[Outer, ValueKind]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def these(cls, source: Select | Folded | Derived, elsewhere: tuple[Select | Folded | Derived, ...]) -> Vocabulary:
+    def these(cls, source: AnyRows, elsewhere: tuple[AnyRows, ...]) -> Vocabulary:
         """The rows of a statement, with the values of others beside them, all of one domain."""
         statements = (source, *elsewhere)
-        if not all(isinstance(one, Select | Folded | Derived) for one in statements):
+        if not all(isinstance(one, AnyRows) for one in statements):
             raise InvalidQuery("rows are worked out from those of statements.")
         selects = [select for one in statements for select in one.selects]
         if any(select.domain != selects[0].domain for select in selects):
@@ -330,7 +333,7 @@ class Vocabulary:
         return given
 
 
-def _groups(source: Select | Folded | Derived) -> set[str]:
+def _groups(source: AnyRows) -> set[str]:
     """The attributes whose values the rows of a statement are told apart by."""
     if isinstance(source, Select):
         return {group.name for group in source.groups}
@@ -339,7 +342,7 @@ def _groups(source: Select | Folded | Derived) -> set[str]:
     return _groups(source.source) & {name for column in source.by if (name := attribute_of(source.source, column))}
 
 
-def _needed(sources: Iterable[Select | Folded | Derived], domain: Domain) -> tuple[Select, ...]:
+def _needed(sources: Iterable[AnyRows], domain: Domain) -> tuple[Select, ...]:
     return tuple(select for source in sources for select in source.needed(domain))
 
 
@@ -349,7 +352,7 @@ def identity(select: Select) -> Derived:
     return Derived(select, tuple(shown), notes=select.notes)
 
 
-def group_at(source: Select | Folded | Derived, column: int) -> GroupBy | None:
+def group_at(source: AnyRows, column: int) -> GroupBy | None:
     """The group whose labels a column has, if it has such."""
     if isinstance(source, Select):
         return source.groups[column] if column < len(source.groups) else None
@@ -359,7 +362,7 @@ def group_at(source: Select | Folded | Derived, column: int) -> GroupBy | None:
     return group_at(source.source, node.index) if isinstance(node, Given) else None
 
 
-def attribute_of(source: Select | Folded | Derived, column: int) -> str | None:
+def attribute_of(source: AnyRows, column: int) -> str | None:
     """The attribute whose labels a column has, if it has such."""
     group = group_at(source, column)
     return None if group is None else group.name

@@ -117,6 +117,11 @@ class Middles:
         """Where each value lies between the least and the largest, from 0 to 1; 0 for those that no row has."""
         return np.where(self.inside, (self.values - self.low) / self.span, 0.0)
 
+    def alike(self, value: float, said: str, enough: str) -> Formula:
+        """The value of what follows from all rows having the same one, if there are enough of them."""
+        same = f"every row that meets the condition has the same {self.name}, {self.low:g}."
+        return Formula((), lambda _, __: Figure(value, 0.0), joined((said, enough)), constant=same)
+
     def weighed(self, weights: NDArray[np.generic]) -> Weighed:
         """The sum of these weights, one for each bin; rows outside the bins weigh nothing."""
         padded = np.zeros(self.domain[self.name].size)

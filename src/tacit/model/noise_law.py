@@ -129,7 +129,7 @@ def _laplace_sum(b: float, terms: int, miss: float) -> int:
     p = -math.expm1(-1 / b)
     if p == 1.0:  # scale below 0.03: any draw but 0 has a chance below 1e-16
         p = math.nextafter(1.0, 0.0)
-    chernoff = _laplace_sum_chernoff(b, terms, miss)
+    chernoff = max(0, math.ceil(laplace_chernoff(b, terms, miss, close=1e-10) * (1 + 1e-12)) - 1)
     if terms > _MIXED:
         return chernoff
     from scipy.special import betaincc
@@ -140,10 +140,6 @@ def _laplace_sum(b: float, terms: int, miss: float) -> int:
         return 2 * float(weight @ betaincc(shape, h + 1.0, p)) * (1 + 1e-9) <= miss
 
     return _smallest(holds, near=chernoff)
-
-
-def _laplace_sum_chernoff(b: float, terms: int, miss: float) -> int:
-    return max(0, math.ceil(laplace_chernoff(b, terms, miss, close=1e-10) * (1 + 1e-12)) - 1)
 
 
 def laplace_chernoff(b: float, terms: float, miss: float, *, close: float) -> float:

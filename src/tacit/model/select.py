@@ -51,6 +51,11 @@ class GroupBy:
             raise InvalidQuery("rows are grouped by an attribute's name, with a title, and bands where there are any.")
 
     @property
+    def by(self) -> tuple[str, Bands | None]:
+        """What it groups by, whatever its title."""
+        return self.name, self.bands
+
+    @property
     def said(self) -> str:
         return self.name if self.bands is None else self.bands.said
 

@@ -95,7 +95,7 @@ class Table(Answered):
         rows = [[*labels, value] for labels, value in self.rows()]
         sizes: dict[str, Any] = {"shape": list(self.values.shape), "limits": ends(self.limits)}
         sizes |= {} if self.along is None else {"along": self.along}
-        sizes |= {} if self.own is None else {"own": [None if np.isinf(e) else e for e in self.own.ravel().tolist()]}
+        sizes |= {} if self.own is None else {"own": _known(self.own)}
         return {"columns": [*self.names, "value"], "rows": rows, "error": self.error, **sizes, "says": self.says}
 
     def frame(self) -> Frame:
@@ -106,7 +106,7 @@ class Table(Answered):
         if self.own is None:
             errors = FrameColumn("error", "real", [self.error], np.zeros(self.values.size, dtype=np.intp))
         else:
-            errors = FrameColumn("error", "real", [None if np.isinf(e) else e for e in self.own.ravel().tolist()])
+            errors = FrameColumn("error", "real", _known(self.own))
         return Frame((*labels, FrameColumn("value", "real", self.values.ravel()), errors))
 
     def chart(self) -> Chart:
@@ -372,6 +372,11 @@ def aligned(lines: Sequence[Sequence[str]], labels: int) -> list[str]:
 def left_out(rows: int) -> list[str]:
     """What is said where rows are not shown; nothing where all are."""
     return [f"… and {rows - _SHOWN:,} more rows"] if rows > _SHOWN else []
+
+
+def _known(errors: NDArray[np.float64]) -> list[float | None]:
+    """The errors of cells, one after the other; None where there is no bar."""
+    return [None if np.isinf(error) else error for error in errors.ravel().tolist()]
 
 
 def _null(value: float) -> float | None:

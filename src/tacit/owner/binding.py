@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tacit.errors import ConfigError
-from tacit.exact.price import total
+from tacit.exact.price import check_person, total
 from tacit.load.copies import has_digits
 from tacit.model.budget import Budget, Measure
 from tacit.model.domain import Domain
@@ -120,10 +120,12 @@ def choose(
 
 
 def bound_on_rows(person: str | None, rows_per_person: int | None) -> int:
-    """How many rows are protected together."""
+    """How many rows are protected together; refuses what no ledger can be bound to."""
     if (person is None) != (rows_per_person is None):
         raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
-    return 1 if rows_per_person is None else rows_per_person
+    bound = 1 if rows_per_person is None else rows_per_person
+    check_person(person, bound)
+    return bound
 
 
 def unit_terms(person: str | None, rows_per_person: int) -> dict[str, str]:

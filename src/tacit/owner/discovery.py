@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import ConfigError, DataError, InvalidBudget
-from tacit.exact.price import threshold_of, total, values_noise
+from tacit.exact.price import check_person, threshold_of, total, values_noise
 from tacit.load import Source, open_source
 from tacit.model.attribute import category
 from tacit.model.budget import Budget, Loss, percent_of
@@ -126,6 +126,8 @@ def offer(
 ) -> Offer:
     """What `discover` would cost with the same arguments, and from how many rows on a value would be told."""
     sought, declared = _read(columns)
+    people = 1 if rows_per_person is None else rows_per_person
+    check_person("anybody", people)
     whole, aside = _whole(budget, Path(ledger))
     known, newest = _known(Path(ledger), Anchor(None if anchor is None else Path(anchor)), accept_rollback)
     new = [one for one in sought if _recalled(one, known) is None]
@@ -133,7 +135,7 @@ def offer(
     lines = []
     for one in sought:
         is_new = one in new
-        what = _offered(one, each, rows_per_person or 1, aside, newest + 1, new) if is_new else "known"
+        what = _offered(one, each, people, aside, newest + 1, new) if is_new else "known"
         lines.append(Offered(one.name, what, each if is_new else Loss.nothing(whole.measure), not is_new))
     cost = Loss(whole.measure, each.atoms * len(new) + (pairs.atoms if new else 0))
     return Offer(tuple(lines), cost, whole)
@@ -167,7 +169,7 @@ def discover(
     """
     begun = datetime.now(UTC)  # before the data are looked at
     sought, declared = _read(columns)
-    people = bound_on_rows(person, rows_per_person) or 1
+    people = bound_on_rows(person, rows_per_person)
     if not isinstance(share, float) or not 0 < share < 1:
         raise ConfigError(f"share is the part of the budget that discovery may take, like 0.1, not {share!r}.")
     path = Path(ledger)

@@ -82,6 +82,11 @@ class Event:
     cost: Loss
     answer: Measured | Told | None
 
+    @classmethod
+    def of(cls, past: Past, answer: Measured | Told | None) -> Event:
+        kind = charged(type(answer.question).__name__.lower()) if isinstance(answer, Measured) else None
+        return cls(past.receipt, kind or _WITHOUT_ANSWER[past.kind], past.question, past.cost, answer)
+
     @property
     def free(self) -> bool:
         return self.kind == "told"
@@ -90,13 +95,12 @@ class Event:
 def latest(session: Session, most: int, before: int = 0, *, free: bool) -> list[Event]:
     """The last `most` events before an entry, newest first; no more are read. `free`: also those that cost nothing."""
     found = session.latest(most, before=before or 2**62, told=free)
-    return [Event(past.receipt, _kind_of(past, answer), past.question, past.cost, answer) for past, answer in found]
+    return [Event.of(past, answer) for past, answer in found]
 
 
 def of_record(line: Line, session: Session) -> Event:
     """What a line of `Session.records` says."""
-    past, answer = session.recalled(line)
-    return Event(past.receipt, _kind_of(past, answer), past.question, past.cost, answer)
+    return Event.of(*session.recalled(line))
 
 
 @dataclass
@@ -149,12 +153,6 @@ def single(event: Event, session: Session) -> Answer | None:
         return None
     estimate = of_stored(stored, question, session.rows, session.confidence)
     return one_answer(event.question, question, estimate, session.rows)
-
-
-def _kind_of(past: Past, answer: Measured | Told | None) -> str:
-    if isinstance(answer, Measured):
-        return charged(type(answer.question).__name__.lower())
-    return _WITHOUT_ANSWER[past.kind]
 
 
 # -- pictures ----------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from tacit.model.expression import All, Among, Expression, Not
 from tacit.model.query import Query
 from tacit.model.sql.condition import condition
 from tacit.model.sql.group import check_size
-from tacit.model.sql.reading import Reading, choice, column, finite, only, plain_value, stripped, text
+from tacit.model.sql.reading import Reading, choice, column, finite, only, plain_value, stripped, text, uncast
 
 # fmt: off
 _CONDITIONS = (
@@ -65,12 +65,9 @@ Valued = tuple[Aggregate | Quantile, float]  # what is asked, and a factor: 100 
 
 def aggregate(node: exp.Expr, where: Expression, read: Reading) -> Valued | None:
     """The value that a node asks for, about the rows of `where`, and a factor; None if it is none."""
-    if isinstance(node, exp.Paren):
-        return aggregate(node.this, where, read)
+    node = uncast(node)
     if isinstance(node, exp.Mul | exp.Div):
         return _arithmetic(node, where, read)
-    if isinstance(node, exp.Cast) and node.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT):
-        return aggregate(node.this, where, read)
     if isinstance(node, exp.Filter) and isinstance(node.expression, exp.Where):
         if isinstance(node.this, exp.Filter):
             return None

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.calculation import Case, Constant, End, Ending, Operation, Outer, ValueKind, kind
 from tacit.model.sql.idiom import instead_of
-from tacit.model.sql.reading import COMPARISONS, WrittenCase, choice, finite, only, plain_value, text
+from tacit.model.sql.reading import COMPARISONS, WrittenCase, choice, finite, only, plain_value, text, uncast
 from tacit.model.sql.statistic import FUNCTIONS
 
 MAX_POWER = 8
@@ -53,7 +53,7 @@ class Scope(Protocol):
 
 def value(node: exp.Expr, scope: Scope) -> Outer:
     """An expression of the select list or of ORDER BY: a number, or a text."""
-    if isinstance(_bare(node), _TRUTHS):
+    if isinstance(uncast(node), _TRUTHS):
         met = truth(node, scope)
         return Case(((met, Constant("true")), (Operation("not", (met,)), Constant("false"))), Constant(None))
     return _of_kind(node, scope)
@@ -61,7 +61,7 @@ def value(node: exp.Expr, scope: Scope) -> Outer:
 
 def truth(node: exp.Expr, scope: Scope) -> Outer:
     """A condition on released values and groups."""
-    node = _bare(node)
+    node = uncast(node)
     group = scope.belongs(node)
     if group is not None:
         return group
@@ -104,7 +104,7 @@ def _number(node: exp.Expr, scope: Scope) -> Outer:
 
 def _of_kind(node: exp.Expr, scope: Scope) -> Outer:
     """A number or a text, whichever it is."""
-    node = _bare(node)
+    node = uncast(node)
     given = scope.given(node)
     if given is not None:
         return given
@@ -161,15 +161,6 @@ def _case(node: exp.Expr, written: WrittenCase, scope: Scope) -> Case:
     if len({kind(one, scope.kinds) for one in given}) > 1:
         raise InvalidQuery(f"{text(node)} gives texts and numbers; a column has one of them.")
     return Case(found, otherwise)
-
-
-def _bare(node: exp.Expr) -> exp.Expr:
-    """Without parentheses and casts to a number with a point: released values are such."""
-    while isinstance(node, exp.Paren) or (
-        isinstance(node, exp.Cast) and node.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT)
-    ):
-        node = node.this
-    return node
 
 
 def _whole(node: exp.Expr | None, least: int, most: int, words: str) -> int:

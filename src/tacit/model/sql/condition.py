@@ -125,10 +125,10 @@ def _comparison(node: exp.Expr, read: Reading) -> Expression:
         name, value, _ = _sides(node, read)
         same = _in_bin(name, value.value, read) if isinstance(value, Rounded) else Among(name, (value,))
         return same if isinstance(node, exp.EQ) else Not(same)
-    for kind, operator in COMPARISONS.items():
-        if isinstance(node, kind):
-            name, value, mirrored = _sides(node, read)
-            return _compare(name, _MIRRORED[operator] if mirrored else operator, value, read)
+    if type(node) in COMPARISONS:
+        name, value, mirrored = _sides(node, read)
+        sign = COMPARISONS[type(node)]
+        return _compare(name, _MIRRORED[sign] if mirrored else sign, value, read)
     if isinstance(node, exp.Between) and only(node, "this", "low", "high"):
         name = column(node.this, read)
         low, high = (_maybe_rounded(node.args[end]) for end in ("low", "high"))

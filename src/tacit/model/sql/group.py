@@ -36,11 +36,11 @@ def groups_of(select: exp.Select, read: Reading) -> list[GroupBy]:
     for node in grouping.expressions:
         with read.attempt(node):
             found.append(_grouped(node, select, read))
-    keys = [(group.name, group.bands) for group in found]
-    listed = [group for _, group in items if (group.name, group.bands) in keys]
+    keys = [group.by for group in found]
+    listed = [group for _, group in items if group.by in keys]
     if len({group.name for group in found}) < len(found) or len({group.name for group in listed}) < len(listed):
         raise InvalidQuery("a table groups by each of its columns once.")
-    return listed + [g for g in found if (g.name, g.bands) not in [(one.name, one.bands) for one in listed]]
+    return listed + [group for group in found if group.by not in [one.by for one in listed]]
 
 
 def _safe_group(item: exp.Expr, read: Reading) -> GroupBy | None:
@@ -61,8 +61,7 @@ def group_among(node: exp.Expr, groups: Sequence[GroupBy], read: Reading) -> Gro
     if choice(node) is None and not isinstance(node, exp.Coalesce):
         return group_of(node, "", read)
     found = _safe_group(node, read) if groups else None
-    known = found is not None and (found.name, found.bands) in [(group.name, group.bands) for group in groups]
-    return found if known else None
+    return found if found is not None and found.by in [group.by for group in groups] else None
 
 
 def _grouped(node: exp.Expr, select: exp.Select, read: Reading) -> GroupBy:

@@ -216,6 +216,15 @@ def stripped(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def uncast(node: exp.Expr) -> exp.Expr:
+    """What stands inside parentheses and casts to a number with a point: released values are such."""
+    while isinstance(node, exp.Paren) or (
+        isinstance(node, exp.Cast) and node.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT)
+    ):
+        node = node.this
+    return node
+
+
 def start_of(node: exp.Expr) -> int | None:
     """Where a piece of the statement begins, in characters, as far as the parser has kept it."""
     return min((one.meta["start"] for one in node.walk() if "start" in one.meta), default=None)

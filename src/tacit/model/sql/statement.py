@@ -16,7 +16,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Aggregate, Sum
 from tacit.model.ask import Ask, Column, Count, Derived, GroupBy, Quantile, Select
 from tacit.model.calculation import Constant, Elsewhere, Given, Operation, Outer, ValueKind, kind, kinds_of
-from tacit.model.derivation import DerivedColumn, Fold, Folded, FoldKind, group_at
+from tacit.model.derivation import AnyRows, DerivedColumn, Fold, Folded, FoldKind, group_at
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Expression
 from tacit.model.query import Query
@@ -123,7 +123,7 @@ class Inner:
     where: Expression
     groups: list[GroupBy]
     values: list[Aggregate | Quantile] = field(default_factory=list)
-    elsewhere: list[Select | Folded | Derived] = field(default_factory=list)
+    elsewhere: list[AnyRows] = field(default_factory=list)
     named: dict[str, Outer] = field(default_factory=dict)  # by alias
     partial: bool = False  # some groups could not be read: that a column is none of them says nothing
 
@@ -157,7 +157,7 @@ class Inner:
 
     def _label(self, group: GroupBy, node: exp.Expr) -> Given:
         for i, known in enumerate(self.groups):
-            if (known.name, known.bands) == (group.name, group.bands):
+            if known.by == group.by:
                 return Given(i)
         if self.partial:
             raise InvalidQuery("")
@@ -182,20 +182,14 @@ def _over_data(select: exp.Select, read: Reading, tables: NamedRows) -> InnerRow
     read.meter.table(read.cells, sum(read.domain.sizes[group.name] for group in groups))
     inner = Inner(read, tables, All(()) if known else chosen, groups)
     inner.partial = len(read.mistakes) > known
-    shown = list[DerivedColumn]()
-    for item in select.expressions:
-        node: Outer = Constant(None)  # stands for what is wrong
-        with read.attempt(item):
-            node = value(item.unalias(), inner)
-        label = inner.groups[node.index] if isinstance(node, Given) and node.index < len(inner.groups) else None
-        shown.append(DerivedColumn(title(item) if label is None or item.alias else label.title, node, bool(item.alias)))
-        if item.alias and item.alias.lower() not in map(str.lower, read.domain):
-            inner.named[item.alias.lower()] = node
+    shown = _shown(select, inner, read.domain)
+    for i, one in enumerate(shown):
+        if isinstance(one.node, Given) and one.node.index < len(groups) and not one.named:
+            shown[i] = replace(one, title=groups[one.node.index].title)
     if distinct:
         plain = not where and not select.args.get("group") and only(distinct)
         if inner.values or inner.elsewhere or not plain or any(not isinstance(one.node, Given) for one in shown):
             raise InvalidQuery("SELECT DISTINCT a, b FROM data lists the declared values, and takes nothing else.")
-    inner.named = {one.title.lower(): one.node for one in shown if one.named}
     outer = ending_of(select, inner, shown)
     if not distinct and not inner.values and not inner.elsewhere and not _lists(select, inner, shown):
         read.refuse("" if read.mistakes else f"{_NO_ROWS} {ALLOWED}")
@@ -267,7 +261,7 @@ class Over:
     source: InnerRows
     by: tuple[int, ...] | None  # None: every row for itself
     folds: list[Fold] = field(default_factory=list)
-    elsewhere: list[Select | Folded | Derived] = field(default_factory=list)
+    elsewhere: list[AnyRows] = field(default_factory=list)
     named: dict[str, Outer] = field(default_factory=dict)
 
     @property
@@ -352,23 +346,12 @@ def _over_rows(select: exp.Select, source: InnerRows, read: Reading, tables: Nam
         if any(source.kinds[i] != "text" for i in by):
             raise InvalidQuery("rows are put together by their labels, not by their values.")
         scope = Over(read, tables, source, tuple(by), elsewhere=each.elsewhere)
-    shown = list[DerivedColumn]()
-    for item in select.expressions:
-        if isinstance(item, exp.Star) and not folded:
-            shown += [DerivedColumn(name, Given(i)) for i, name in enumerate(source.titles)]
-            continue
-        made: Outer = Constant(None)  # stands for what is wrong
-        with read.attempt(item):
-            made = value(item.unalias(), scope)
-        shown.append(DerivedColumn(title(item), made, bool(item.alias)))
-        if item.alias and item.alias.lower() not in map(str.lower, source.titles):
-            scope.named[item.alias.lower()] = made
-    scope.named = {one.title.lower(): one.node for one in shown if one.named}
+    shown = _shown(select, scope, source.titles)
     ending = ending_of(select, scope, shown)
     if read.mistakes:
         return None
     having = ending.having
-    over: Select | Folded | Derived = source
+    over: AnyRows = source
     if folded:
         over = Folded(source, scope.by or (), tuple(scope.folds), chosen, elsewhere=tuple(scope.elsewhere))
     elif chosen is not None:
@@ -380,7 +363,24 @@ def _over_rows(select: exp.Select, source: InnerRows, read: Reading, tables: Nam
 # -- what both have ---------------------------------------------------------------------------------------------------
 
 
-def _scalar(node: exp.Subquery, read: Reading, tables: NamedRows, elsewhere: list[Select | Folded | Derived]) -> Outer:
+def _shown(select: exp.Select, scope: Inner | Over, columns: Iterable[str]) -> list[DerivedColumn]:
+    """The columns of the select list. One with an alias that no column has is known by it to those that follow."""
+    shown, taken = list[DerivedColumn](), set(map(str.lower, columns))
+    for item in select.expressions:
+        if isinstance(item, exp.Star) and isinstance(scope, Over) and scope.by is None:
+            shown += [DerivedColumn(name, Given(i)) for i, name in enumerate(scope.source.titles)]
+            continue
+        node: Outer = Constant(None)  # stands for what is wrong
+        with scope.read.attempt(item):
+            node = value(item.unalias(), scope)
+        shown.append(DerivedColumn(title(item), node, bool(item.alias)))
+        if item.alias and item.alias.lower() not in taken:
+            scope.named[item.alias.lower()] = node
+    scope.named = {one.title.lower(): one.node for one in shown if one.named}
+    return shown
+
+
+def _scalar(node: exp.Subquery, read: Reading, tables: NamedRows, elsewhere: list[AnyRows]) -> Outer:
     """A sub-select in the place of a number: it has one row and one value."""
     if not isinstance(node.this, exp.Select) or not only(node, "this"):
         raise InvalidQuery(f"{text(node)} is not answered here; a sub-select in the place of a number has one value.")
@@ -401,7 +401,7 @@ def _check_numbers(selects: Iterable[Select], domain: Domain) -> None:
             column.value.check_number(domain)
 
 
-def _one_of(elsewhere: list[Select | Folded | Derived], found: Select | Folded | Derived) -> Elsewhere:
+def _one_of(elsewhere: list[AnyRows], found: AnyRows) -> Elsewhere:
     if found not in elsewhere:
         elsewhere.append(found)
     return Elsewhere(elsewhere.index(found))
