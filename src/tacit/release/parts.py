@@ -209,7 +209,8 @@ class Parts:
         whole = next(self.bought.tables(need), None)
         told = self._told_cells(need) if self._may_be_told(need, whole) else {}
         if whole is None and (not told or len(told) < len(self._unsaid(need))):
-            bought = self._bought_table(need)
+            bought = self._mechanism.table(need)
+            assert bought is not None  # it does not learn, so it buys tables
             self.bought.catch_up()
             whole = next(self.bought.tables(need))
             own = replace(whole[1], facts=replace(bought.facts, bars=whole[1].facts.bars))
@@ -237,11 +238,6 @@ class Parts:
         turned = {at: self._read(cell).value for at, cell in cells if cell.complement and not cell.is_constant}
         values = [turned.get(at, value) for at, value in enumerate(own.values.ravel().tolist())]
         return replace(own, values=np.array(values, dtype=np.int64).reshape(own.values.shape)) if turned else own
-
-    def _bought_table(self, need: Marginal) -> TableEstimate:
-        found = self._mechanism.table(need)
-        assert found is not None  # it does not learn, so it buys tables
-        return found
 
     def _of_cells(self, need: Marginal) -> TableEstimate:
         """A table every cell of which is a question of its own."""
