@@ -142,7 +142,7 @@ class Chains(NamedTuple):
 
     def take(self, rows: Ints) -> Chains:
         """A copy of some chains."""
-        return Chains(*(part[rows] for part in self))
+        return Chains._make(part[rows] for part in self)
 
     def put(self, rows: Ints, others: Chains) -> None:
         """Overwrites some chains."""
