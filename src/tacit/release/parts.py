@@ -17,7 +17,6 @@ from tacit.errors import BudgetExhausted, InvalidQuery
 from tacit.model.budget import Loss, exhausted, percent_of
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, Facts, joined, widest
-from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.status import DryRun
@@ -25,7 +24,7 @@ from tacit.model.workload import Marginal
 from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, for_each, of_stored, repeated
 from tacit.release.evidence import AnswerPart, Need, RangesOf
-from tacit.release.hypothesis.noisy_table import NoisyTable
+from tacit.release.hypothesis.noisy_table import unmeasured
 from tacit.release.public import Public
 from tacit.release.purchases import Bought, Purchase
 from tacit.release.range_parts import RangeParts
@@ -315,9 +314,7 @@ class Parts:
         receipts = [one.facts.receipt for one in told.values() if one.facts.receipt is not None]
         latest = max(receipts, key=lambda receipt: receipt.entry)
         free = Loss.nothing(self._public.total.measure)
-        law = Noise("laplace", 1.0)  # nobody asks for it
-        cells = Measured(key="", question=need, values=values.ravel(), unit=1, noise=law, cost=free, receipt=latest)
-        table = NoisyTable(cells, self._public.domain, self._public.rows, self._confidence)
+        table = unmeasured(need, values.ravel(), self._public.domain, self._public.rows)
 
         def read(query: Query) -> Estimate:
             found = self._constant(query) if query.is_constant else self.known([query])[0]
