@@ -27,7 +27,7 @@ from tacit.model.request import Declared
 from tacit.public import file
 from tacit.public.check import check
 from tacit.public.file import ChosenMechanism, Contents, Header
-from tacit.public.lines import PublishedLines, heads_of
+from tacit.public.lines import PublishedLines
 from tacit.release.public import Kept, Public
 from tacit.session import Session, no_collection
 from tacit.shelf import Cache
@@ -126,9 +126,9 @@ def opened(found: Contents, kept: Kept | None = None) -> Session:
 class Transcript:
     """What a ledger's log has for reading, from the lines of a file. Only where they stand is kept in memory."""
 
-    def __init__(self, origin: str, lines: Sequence[Line]) -> None:
+    def __init__(self, origin: str, lines: PublishedLines) -> None:
         self.origin, self._lines = origin, lines
-        heads = lines.heads() if isinstance(lines, PublishedLines) else heads_of(lines)
+        heads = lines.heads()
         self._seqs, self._kinds = np.array(heads.seqs, dtype=np.int64), heads.kinds
         self._keyed = {key: at for at, key in enumerate(heads.keys) if key is not None}
         intents = np.array(heads.intents, dtype=np.int64)

@@ -48,7 +48,7 @@ from tacit.model.workload import Question, key, unit
 from tacit.model.workload import check as check_question
 from tacit.public.counts import CountJudge
 from tacit.public.file import Contents
-from tacit.public.lines import HASH, PublishedLines, refuse
+from tacit.public.lines import HASH, refuse
 from tacit.public.work import NEXT_KEY, TooMuch, Work, steps_of
 from tacit.store.chain import Mark, Override, Sealed, State, follow
 from tacit.trusted.rules import step
@@ -74,7 +74,7 @@ def check(path: Path, found: Contents, *, unlimited: bool = False) -> None:
     aside, raising = found.header.aside or 0.0, list[Sealed]()
     entries = _Entries(declared, aside, Work(found.size, unlimited=unlimited))
     try:
-        for lines in found.lines.parts() if isinstance(found.lines, PublishedLines) else [found.lines]:
+        for lines in found.lines.parts():
             at, state = follow(lines, at, state, rules)
             entries.check(lines)
             raising += [line for line in lines if line.kind == "extended"]

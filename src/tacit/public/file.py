@@ -14,7 +14,7 @@ import mmap
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -100,7 +100,7 @@ class Contents:
     header: Header
     domain: Domain
     choice: Choice
-    lines: Sequence[Line]
+    lines: PublishedLines
     size: int  # bytes of the file
     hashed: Future[Hashed]  # while the entries are read: it takes a processor of its own
 

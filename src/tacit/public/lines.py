@@ -9,7 +9,7 @@ import mmap
 import operator
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, NamedTuple, NoReturn, TypeVar, overload
@@ -111,7 +111,10 @@ class PublishedLines(Sequence[Line]):
     def heads(self) -> Heads:
         """What names each of the entries, kept since they were checked, and given away: it is asked for once."""
         found, self._heads = self._heads, None
-        return found or heads_of(self)
+        if found is None:
+            found = Heads([], [], [], [])
+            found.add(list(self))
+        return found
 
     def parts(self) -> Iterator[Sequence[Sealed]]:
         """The entries, some at a time. Each is one, in its one spelling and with fields that are in their ranges."""
@@ -132,12 +135,6 @@ class PublishedLines(Sequence[Line]):
             last = min(max(full, first + 1), first + _TOGETHER, len(self))
             yield first, self._text[self._starts[first] : self._starts[last]]
             first = last
-
-
-def heads_of(lines: Iterable[Sealed]) -> Heads:
-    found = Heads([], [], [], [])
-    found.add(list(lines))
-    return found
 
 
 def _quickly(part: bytes) -> list[Written] | None:

@@ -193,7 +193,7 @@ class Blockwise:
         self, cells: Sequence[Estimate], shape: tuple[int, ...], ledgers: Sequence[Facts], levels: Sequence[int]
     ) -> TableEstimate:
         """A table of cells that have an answer each; `ledgers` are the facts of what each ledger says of them."""
-        facts = replace(facts_of_blocks(ledgers, self._terms.confidence), cost=paid(ledgers, levels))
+        facts = facts_of_blocks(ledgers, self._terms.confidence, levels)
         facts = replace(facts, bars=for_each([cell.facts.bars for cell in cells]))
         values = np.array([cell.value for cell in cells], dtype=np.int64).reshape(shape)
         return TableEstimate(values, facts, read=None if self._terms.learns else self._read)
@@ -293,7 +293,7 @@ def paid(ledgers: Sequence[Facts], levels: Sequence[int] = ()) -> Loss:
     return Loss(ledgers[0].cost.measure, sum(most.values()))
 
 
-def facts_of_blocks(blocks: Sequence[Facts], confidence: float) -> Facts:
+def facts_of_blocks(blocks: Sequence[Facts], confidence: float, levels: Sequence[int] = ()) -> Facts:
     """The facts of what several ledgers say: the newest source, and the most that any one of them was charged.
 
     Every row is in one block, so what a row's ledger was charged is what the answer costs for it. A receipt is of one
@@ -303,7 +303,7 @@ def facts_of_blocks(blocks: Sequence[Facts], confidence: float) -> Facts:
     notes = list(dict.fromkeys(one.note for one in blocks if one.note))
     more = f"and {len(notes) - _MANY:,} more notes" if len(notes) > _MANY else ""
     receipt = blocks[0].receipt if len(blocks) == 1 else None
-    return Facts(source, paid(blocks), confidence, receipt, joined((*notes[:_MANY], more)))
+    return Facts(source, paid(blocks, levels), confidence, receipt, joined((*notes[:_MANY], more)))
 
 
 def summed_table(
@@ -314,8 +314,7 @@ def summed_table(
     if law is None:
         return None
     draws = sum(one.draws for one in blocks)
-    facts = facts_of_blocks([one.facts for one in blocks], confidence)
-    facts = replace(facts, cost=paid([one.facts for one in blocks], levels))
+    facts = facts_of_blocks([one.facts for one in blocks], confidence, levels)
     width = width_of_all([Draws(law, draws, 1.0, draws)], confidence)
     values = np.sum([one.values for one in blocks], axis=0)
     return TableEstimate(values, facts.within(width), law, draws)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -27,10 +26,12 @@ from tacit.release.evidence import (
     Found,
     Setting,
     answer_to,
+    cells_of,
     facts_of,
     held_for_all,
     least_sure,
     need_of_table,
+    rows_in,
     sure,
     with_widest,
 )
@@ -254,12 +255,8 @@ def needs_of(part: Weighed, groups: tuple[GroupBy, ...], setting: Setting) -> li
 
 def _of_each(part: Weighed, groups: tuple[GroupBy, ...], setting: Setting) -> list[Query]:
     """The question of each group."""
-    domain, names = setting.domain, [group.name for group in groups]
-    cells = product(*(group.parts(domain) for group in groups))
-    return [
-        part.query(domain, [Query.among(domain, name, among) for name, among in zip(names, cell, strict=True)])
-        for cell in cells
-    ]
+    domain = setting.domain
+    return [part.query(domain, rows_in(groups, cell, domain)) for cell in cells_of(groups, domain)]
 
 
 def _from_table(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import RANGE_SHARE
 from tacit.model.answer import Answer
+from tacit.model.ask import GroupBy
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.facts import NOISE, About, Bar, Facts, about, joined
@@ -117,6 +119,16 @@ def need_of_table(table: Marginal, domain: Domain) -> Query | Marginal:
     if size > MAX_ANSWERS:
         raise InvalidQuery(f"the table would have {size:,} cells; the most is {MAX_ANSWERS:,}.")
     return table.where if size == 1 else table
+
+
+def cells_of(groups: Sequence[GroupBy], domain: Domain) -> list[tuple[Sequence[int], ...]]:
+    """The values of each attribute that each group takes together."""
+    return list(product(*(group.parts(domain) for group in groups)))
+
+
+def rows_in(groups: Sequence[GroupBy], cell: Sequence[Sequence[int]], domain: Domain) -> list[Query]:
+    """The conditions that the rows of a group meet."""
+    return [Query.among(domain, one.name, among) for one, among in zip(groups, cell, strict=True)]
 
 
 def once(needs: Iterable[T]) -> tuple[T, ...]:

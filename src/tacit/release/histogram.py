@@ -63,7 +63,7 @@ class NoisyHistogram:
     def __init__(self, public: Public, curator: Curator | None, *, confidence: float) -> None:
         check(public.domain)
         self._public, self._curator = public, curator
-        self._confidence = confidence
+        self._confidence, self._nothing = confidence, Loss.nothing(public.total.measure)
         self._cells = everything(public.domain, public.total.measure)
         self._known: Purchase | None = None
         self._earlier: frozenset[str] | None = None  # keys of what was told before it
@@ -102,8 +102,8 @@ class NoisyHistogram:
 
     def _binned(self, asked: Marginal, bought: Purchase) -> TableEstimate:
         """The bins of a single attribute, each as a question of its own."""
-        domain, free = self._public.domain, Loss.nothing(self._public.total.measure)
-        nobody = Estimate(0, Facts("public", free, self._confidence).within(0, EXACT))
+        domain = self._public.domain
+        nobody = Estimate(0, Facts("public", self._nothing, self._confidence).within(0, EXACT))
         cells = list(asked.queries(domain))
         found = [nobody if cell.is_constant else bought.estimate(cell) for cell in cells]
         values = np.array([one.value for one in found], dtype=np.int64)
@@ -111,7 +111,7 @@ class NoisyHistogram:
         return TableEstimate(values.reshape(domain.shape_of(asked.names)), facts)
 
     def ahead(self) -> Loss:
-        return Loss.nothing(self._public.total.measure) if self.bought() else self._public.left
+        return self._nothing if self.bought() else self._public.left
 
     def certifies(self, query: Query) -> bool:
         return True  # whatever it is
@@ -121,7 +121,7 @@ class NoisyHistogram:
 
     def begin(self) -> Loss:
         if self._read() is None and not self._public.left.atoms:
-            return Loss.nothing(self._public.total.measure)  # nothing can be bought
+            return self._nothing  # nothing can be bought
         return self._bought(buy=True)[1]
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
@@ -144,14 +144,14 @@ class NoisyHistogram:
         return Loss(self._public.total.measure, int(self._public.total.atoms * STATISTIC_SHARE))
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
-        nothing, left = Loss.nothing(self._public.total.measure), self._public.left
-        if self._public.find([self._cells])[0]:
-            return nothing
+        if self.bought():
+            return self._nothing
+        left = self._public.left
         return left if left.atoms else self._public.whole  # it is never free: without anything left it is refused
 
     @property
     def checking(self) -> Loss:
-        return Loss.nothing(self._public.total.measure)
+        return self._nothing
 
     def refuses(self) -> None:
         """Nothing but the end of the budget, which prices tell."""
@@ -164,7 +164,7 @@ class NoisyHistogram:
 
     def _bought(self, *, buy: bool) -> tuple[Purchase, Loss]:
         """The histogram, which the session's start buys, and what was paid for it now. A question may not `buy` it."""
-        known, cost = self._read(), Loss.nothing(self._public.total.measure)
+        known, cost = self._read(), self._nothing
         if known is None:
             if not self._public.left.atoms:  # as after an older copy of the ledger was accepted
                 raise BudgetExhausted(

@@ -27,17 +27,15 @@ def of_histogram(
 ) -> tuple[str, list[Expected]]:
     """The law of the noise is known, so that these errors are exact."""
     cells, bought, sure = public.domain.size, everything(public.domain, loss.measure), f"{100 * confidence:.10g} %"
+    what = f"one noisy histogram of all {cells:,} combinations of values"
     if isinstance(bought, Tree | Convolution):
         what = f"one release of all ranges of {bought.name}"
-        if not loss.atoms:
-            return what, []
-        noise = expected_noise(public, bought, loss)
-        at_once = band(Decoder(bought, cells), noise, confidence).intervals
-        return what, [Expected(at_once, f"all ranges at once ({sure})")]
-    what = f"one noisy histogram of all {cells:,} combinations of values"
     if not loss.atoms:
         return what, []
     noise = expected_noise(public, bought, loss)
+    if isinstance(bought, Tree | Convolution):
+        at_once = band(Decoder(bought, cells), noise, confidence).intervals
+        return what, [Expected(at_once, f"all ranges at once ({sure})")]
     half = max(1, cells // 2)
     return what, [
         Expected(quantile(noise, confidence), f"one combination ({sure})"),

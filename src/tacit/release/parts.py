@@ -17,7 +17,6 @@ from tacit.errors import BudgetExhausted, InvalidQuery
 from tacit.model.budget import Loss, exhausted, percent_of
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, Facts, joined, widest
-from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.status import DryRun
@@ -25,7 +24,7 @@ from tacit.model.workload import Marginal
 from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, for_each, of_stored, repeated
 from tacit.release.evidence import AnswerPart, Need, RangesOf
-from tacit.release.hypothesis.noisy_table import NoisyTable
+from tacit.release.hypothesis.noisy_table import unmeasured
 from tacit.release.public import Public
 from tacit.release.purchases import Bought, Purchase
 from tacit.release.range_parts import RangeParts
@@ -209,7 +208,8 @@ class Parts:
         whole = next(self.bought.tables(need), None)
         told = self._told_cells(need) if self._may_be_told(need, whole) else {}
         if whole is None and (not told or len(told) < len(self._unsaid(need))):
-            bought = self._bought_table(need)
+            bought = self._mechanism.table(need)
+            assert bought is not None  # it does not learn, so it buys tables
             self.bought.catch_up()
             whole = next(self.bought.tables(need))
             own = replace(whole[1], facts=replace(bought.facts, bars=whole[1].facts.bars))
@@ -237,11 +237,6 @@ class Parts:
         turned = {at: self._read(cell).value for at, cell in cells if cell.complement and not cell.is_constant}
         values = [turned.get(at, value) for at, value in enumerate(own.values.ravel().tolist())]
         return replace(own, values=np.array(values, dtype=np.int64).reshape(own.values.shape)) if turned else own
-
-    def _bought_table(self, need: Marginal) -> TableEstimate:
-        found = self._mechanism.table(need)
-        assert found is not None  # it does not learn, so it buys tables
-        return found
 
     def _of_cells(self, need: Marginal) -> TableEstimate:
         """A table every cell of which is a question of its own."""
@@ -319,9 +314,7 @@ class Parts:
         receipts = [one.facts.receipt for one in told.values() if one.facts.receipt is not None]
         latest = max(receipts, key=lambda receipt: receipt.entry)
         free = Loss.nothing(self._public.total.measure)
-        law = Noise("laplace", 1.0)  # nobody asks for it
-        cells = Measured(key="", question=need, values=values.ravel(), unit=1, noise=law, cost=free, receipt=latest)
-        table = NoisyTable(cells, self._public.domain, self._public.rows, self._confidence)
+        table = unmeasured(need, values.ravel(), self._public.domain, self._public.rows)
 
         def read(query: Query) -> Estimate:
             found = self._constant(query) if query.is_constant else self.known([query])[0]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,11 +32,13 @@ from tacit.release.evidence import (
     Need,
     Setting,
     answer_to,
+    cells_of,
     facts_of,
     least_sure,
     need_of_table,
     once,
     release_of,
+    rows_in,
     sure,
     with_widest,
 )
@@ -195,13 +196,13 @@ def number_needs(ask: Quantile, groups: tuple[GroupBy, ...], setting: Setting) -
     table = marginal(domain, *(group.name for group in groups), ask.name, where=ask.where)
     if setting.fresh:
         return (need_of_table(table, domain),)
-    cells = _cells(groups, setting)
+    cells = cells_of(groups, setting.domain)
     if len(cells) * bins > MAX_SEPARATE:
         raise InvalidQuery(
             f"a quantile for each of {len(cells):,} groups of {bins:,} bins is too much at once; {MAX_SEPARATE:,} bins "
             "are the most, all groups together."
         )
-    return once(count for cell in cells for count in cumulative(ask, setting, _group(groups, cell, setting)))
+    return once(count for cell in cells for count in cumulative(ask, setting, rows_in(groups, cell, setting.domain)))
 
 
 def numbers(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> Numbers:
@@ -240,11 +241,11 @@ def _ranks_of(ask: Quantile, groups: tuple[GroupBy, ...], found: Found, setting:
     """The ranks of each group."""
     if not groups:
         return [_ranks(ask, found, setting)[0]]
-    cells = _cells(groups, setting)
+    cells = cells_of(groups, setting.domain)
     table = found[number_needs(ask, groups, setting)[0]]
     if isinstance(table, TableEstimate) and table.noise is not None:
         return _of_one_table(ask, groups, table, table.noise, setting)
-    counts = [cumulative(ask, setting, _group(groups, cell, setting)) for cell in cells]
+    counts = [cumulative(ask, setting, rows_in(groups, cell, setting.domain)) for cell in cells]
     if isinstance(table, TableEstimate) and table.read is not None:
         found = {**found, **{query: table.read(query) for some in counts for query in some}}
     return [
@@ -257,7 +258,7 @@ def _of_one_table(
     ask: Quantile, groups: tuple[GroupBy, ...], table: TableEstimate, noise: Noise, setting: Setting
 ) -> list[Ranks]:
     """The ranks of each group by one table of all groups and the attribute."""
-    cells, order = _cells(groups, setting), [*(group.name for group in groups), ask.name]
+    cells, order = cells_of(groups, setting.domain), [*(group.name for group in groups), ask.name]
     counts = table.values.transpose([sorted(order).index(name) for name in order])
     counts = np.where(possible(ask.where, order, counts.shape), counts, 0)  # the others hold noise alone
     for axis, group in enumerate(groups):
@@ -267,13 +268,3 @@ def _of_one_table(
         _of_table(ask, row, noise, table.draws * math.prod(map(len, cell)), bins, setting) if bins.size else NOBODY
         for cell, row, bins in rows
     ]
-
-
-def _cells(groups: tuple[GroupBy, ...], setting: Setting) -> list[tuple[Sequence[int], ...]]:
-    """The values of each attribute that each group takes together."""
-    return list(product(*(group.parts(setting.domain) for group in groups)))
-
-
-def _group(groups: tuple[GroupBy, ...], cell: tuple[Sequence[int], ...], setting: Setting) -> list[Query]:
-    """The conditions that the rows of a group meet."""
-    return [Query.among(setting.domain, one.name, among) for one, among in zip(groups, cell, strict=True)]

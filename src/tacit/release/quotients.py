@@ -22,7 +22,7 @@ from tacit.model.factor import Factor
 from tacit.model.formula import Formula
 from tacit.model.possible import possible
 from tacit.model.query import Query, plain_product
-from tacit.release.evidence import Setting
+from tacit.release.evidence import Setting, rows_in
 
 MOST_WEIGHED_UP = 10_000  # groups that are looked at one by one, where they may differ
 
@@ -49,7 +49,7 @@ def formulas_of(ask: Aggregate, groups: Sequence[GroupBy], setting: Setting) -> 
     cells = [tuple(cell) for cell in np.argwhere(opened).tolist()]
     chosen, certain = np.zeros_like(opened), np.zeros_like(opened)
     for cell in cells[:1] if alike else cells:
-        inside = [Query.among(domain, one.name, one.parts(domain)[at]) for one, at in zip(groups, cell, strict=True)]
+        inside = rows_in(groups, [one.parts(domain)[at] for one, at in zip(groups, cell, strict=True)], domain)
         certain[cell] = any(part.query(domain, inside).is_constant for part in by_rest.parts)
         chosen[cell] = not certain[cell] and _by_rest(ask, inside, setting)
     if chosen.any():  # where all rows of a group have the value, or none can, its rest is as good as their number

@@ -98,26 +98,18 @@ class RangeParts:
         return buyer(self._public, self._curator).measure([strategy], need.loss(self._public.total))[0].cost
 
     def _told_intervals(self, need: RangesOf, source: Purchase) -> dict[Interval, Estimate]:
+        """The counts of neighbouring bins that something before a release has told."""
         if need.share is not None or not need.intervals:
             return {}
-        if not self._may_be_told(frozenset(need.names), source):
+        # What learns has been told free answers, and others have in the base that they start from.
+        if not self._mechanism.learns and not self._bought.tells_before(frozenset(need.names), source.entry):
             return {}
-        queries = {interval: self._between(need.names[0], *interval) for interval in need.intervals}
+        name, domain = need.names[0], self._public.domain
+        queries = {interval: Query.among(domain, name, range(*interval)) for interval in need.intervals}
         asked = {interval: query for interval, query in queries.items() if not query.is_constant}
         told = dict(zip(asked, self._known(list(asked.values()), source.entry), strict=True))
         mine = source.measured.receipt
         return {at: one for at, one in told.items() if one is not None and one.facts.receipt != mine}
-
-    def _may_be_told(self, scope: frozenset[str], source: Purchase) -> bool:
-        """Whether something before a release may have told a count about these attributes.
-
-        What learns has been told free answers, and others have in the base that they start from.
-        """
-        return self._mechanism.learns or self._bought.tells_before(scope, source.entry)
-
-    def _between(self, name: str, first: int, end: int) -> Query:
-        """The count of neighbouring bins."""
-        return Query.among(self._public.domain, name, range(first, end))
 
     def _why(self, need: RangesOf, ranges: Ranged) -> str:
         if not isinstance(ranges, Distribution):

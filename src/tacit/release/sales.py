@@ -12,15 +12,12 @@ import numpy as np
 
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.entry import Measured
-from tacit.model.facts import Receipt
-from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Question
 from tacit.release.estimate import Answerer
 from tacit.release.evidence import Need, RangesOf
-from tacit.release.hypothesis.noisy_table import NoisyTable
+from tacit.release.hypothesis.noisy_table import NoisyTable, unmeasured
 from tacit.release.public import Public
 from tacit.release.range_parts import RangeParts
 from tacit.release.recall import expected_price
@@ -78,7 +75,8 @@ def _certain(new: Sequence[Need], cells: Cells, domain: Domain) -> list[Need]:
                 alone = not any(_about(need, one) for one in tables)
             else:
                 alone = any(cell.core not in singles and not _told(cell, tables) for cell in inside)
-            tables.append(_imagined(need, domain))
+            # As it will be, but for its counts: what it tells does not depend on them.
+            tables.append(unmeasured(need, np.zeros(need.size(domain), dtype=np.int64), domain, 0))
         elif isinstance(need, RangesOf):
             alone = not any(_about(need, one) for one in tables)
             tables.append(need)
@@ -109,18 +107,3 @@ def _about(need: Marginal | RangesOf, table: NoisyTable | RangesOf) -> bool:
 
 def _scope(table: NoisyTable | RangesOf) -> set[str]:
     return set(table.names) if isinstance(table, RangesOf) else {*table.names, *table.where.scope}
-
-
-def _imagined(table: Marginal, domain: Domain) -> NoisyTable:
-    """A table as it will be, but for its counts and its noise: what it tells does not depend on them."""
-    counts = np.zeros(table.size(domain), dtype=np.int64)
-    made = Measured(
-        key="",
-        question=table,
-        values=counts,
-        unit=1,
-        noise=Noise("laplace", 1.0),
-        cost=Loss.nothing("epsilon"),
-        receipt=Receipt(0, ""),
-    )
-    return NoisyTable(made, domain, 0, 0.5)

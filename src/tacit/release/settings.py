@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import FieldInfo, fields
@@ -17,25 +17,6 @@ Confidence = Annotated[float, Meta(ge=0.5, le=1 - 1e-9, description="a number fr
 S = TypeVar("S", bound=Struct)
 
 
-class Settings(Protocol):
-    """The settings of a mechanism. Those that are `free` may be others each time that a ledger is opened."""
-
-    free: ClassVar[tuple[str, ...]]
-
-    @property
-    def questions(self) -> int: ...
-
-    @property
-    def gated(self) -> float:
-        """The share of the budget that hard answers are bought from, most of it by gates."""
-        ...
-
-    @property
-    def warm(self) -> float:
-        """The share of the budget for a warm start, which may be drawn to a prior; 0 where there is none."""
-        ...
-
-
 class Common(Struct, frozen=True, kw_only=True):
     """confidence: of the error bars."""
 
@@ -43,7 +24,11 @@ class Common(Struct, frozen=True, kw_only=True):
 
 
 class DirectSettings(Struct, frozen=True, kw_only=True):
-    """questions: how many new questions the budget is shared among."""
+    """questions: how many new questions the budget is shared among.
+
+    Of every mechanism: `free` settings may be others each time that a ledger is opened; `gated` is the share of the
+    budget that hard answers are bought from, most of it by gates; `warm` that of a warm start, if there is one.
+    """
 
     free: ClassVar[tuple[str, ...]] = ()
     gated: ClassVar[float] = 0.0
@@ -109,6 +94,9 @@ class MedianSettings(IterativeSettings, frozen=True, kw_only=True):
         super().__post_init__()
         if self.warm and self.sampler == "fractions":
             raise ConfigError('sampler="fractions" starts from nothing: warm is 0.')
+
+
+Settings = DirectSettings | HistogramSettings | IterativeSettings
 
 
 def names_of(kind: type[Struct]) -> tuple[str, ...]:

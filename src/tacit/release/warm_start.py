@@ -192,8 +192,8 @@ def wanted(public: Public, loss: Loss) -> list[tuple[Wanted, Loss]]:
     found = list[tuple[Wanted, Loss]]()
     if loss.measure == "epsilon":
         for names, share in plan.tables(float(loss) / people).items():
-            alone_in_it = trees.get(names[0]) if len(names) == 1 else None
-            found.append((alone_in_it or _marginal(names), _part(loss, share)))
+            tree = trees.get(names[0]) if len(names) == 1 else None
+            found.append((tree or Marginal(names, Query.constant(everyone=True)), _part(loss, share)))
     else:
         rho = float(loss) / people**2
         # A tree costs as much as its attribute does among the interactions; both give way to each other.
@@ -220,10 +220,6 @@ def _tree(domain: Domain, name: str, loss: Loss) -> Tree | None:
     if not attribute.ordered or leaves(attribute) != attribute.size:
         return None
     return two_levels(name, attribute.size, loss.measure)
-
-
-def _marginal(names: tuple[str, ...]) -> Marginal:
-    return Marginal(names, Query.constant(everyone=True))
 
 
 def _part(loss: Loss, share: float) -> Loss:

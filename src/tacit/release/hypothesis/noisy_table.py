@@ -15,7 +15,7 @@ from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.factor import MAX_JOINED, MAX_TABLE, ONE, Factor, join
-from tacit.model.facts import Facts
+from tacit.model.facts import Facts, Receipt
 from tacit.model.noise_law import Noise, quantile_of_sum
 from tacit.model.query import Query, plain_product
 from tacit.model.workload import Marginal
@@ -148,6 +148,13 @@ class NoisyTable:
     @property
     def _facts(self) -> Facts:
         return Facts("hypothesis", Loss.nothing(self._measure), self._confidence, self.receipt)
+
+
+def unmeasured(table: Marginal, counts: NDArray[np.int64], domain: Domain, rows: int) -> NoisyTable:
+    """A table with these counts, which were not measured as a table: nothing is known of how far they are off."""
+    receipt, cost, law = Receipt(0, ""), Loss.nothing("epsilon"), Noise("laplace", 1.0)  # nobody asks for these
+    told = Measured(key="", question=table, values=counts, unit=1, noise=law, cost=cost, receipt=receipt)
+    return NoisyTable(told, domain, rows, 0.5)
 
 
 @dataclass(frozen=True, eq=False)

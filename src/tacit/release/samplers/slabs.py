@@ -142,8 +142,7 @@ class Chains(NamedTuple):
 
     def take(self, rows: Ints) -> Chains:
         """A copy of some chains."""
-        members, counts, sums = self.members[rows], self.counts[rows], self.sums[rows]
-        return Chains(self.codes[rows], members, counts, self.full[rows], self.bare[rows], sums)
+        return Chains._make(part[rows] for part in self)
 
     def put(self, rows: Ints, others: Chains) -> None:
         """Overwrites some chains."""

@@ -164,15 +164,11 @@ class Weighted:
         """All that the databases hold, in numbers whose bits can be compared."""
         return [self.codes.astype("<u4"), self.weights.astype("<f8")]
 
-    def places(self, names: Sequence[str]) -> SmallPlaces:
-        """The cell of every record in the table of these attributes."""
-        return places(self.domain, self.codes, names)
-
     def _table(self, scope: tuple[str, ...]) -> Array:
         cells = self.domain.size_of(scope)
         check_tables(cells, len(self))
         found = np.zeros((len(self), cells))
-        where = self.places(scope)
+        where = places(self.domain, self.codes, scope)
         shared_out(len(self), lambda *part: tabulate(self.weights, where, found, *part))
         return found.reshape(len(self), *self.domain.shape_of(scope))
 
@@ -188,7 +184,7 @@ class Weighted:
         """The databases with these values of a question, as far as their records can have them."""
         if isinstance(question, Statistic):
             factors = self._steered(question, targets)
-            weights = self.weights * factors[:, self.places(question.scope)]
+            weights = self.weights * factors[:, places(self.domain, self.codes, question.scope)]
         else:
             inside, weights = self._inside(question.core), self.weights.copy()
             wanted = 1 - targets if question.complement else targets
