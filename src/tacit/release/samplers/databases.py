@@ -43,6 +43,7 @@ _PATIENCE = 6  # rounds without any progress, after which the slabs are held to 
 _RUN_STEPS = 8 * len(CYCLE)  # moves that are accepted or undone together, at most
 _APPROACH = 6000  # trials that may bring databases inside the slabs of statistics
 _TRIALS = 1500  # of the sweeps within these, in one call: each evaluates all databases
+_MOST_RUNS = 6  # comparisons of whole columns are vectorised, look-ups are not
 
 
 @dataclass(frozen=True)
@@ -352,7 +353,19 @@ def _allowed(codes: Codes, domain: Domain, factor: Factor) -> NDArray[np.bool_]:
     flags = factor.weights.ravel() > 0
     if len(factor.scope) > 1:
         return np.asarray(flags[_cells(codes, domain, factor.scope)])
-    return np.asarray(np.take(flags, codes[:, domain.names.index(factor.scope[0]), :]))
+    column = codes[:, domain.names.index(factor.scope[0]), :]
+    few = flags if np.count_nonzero(flags[1:] & ~flags[:-1]) <= _MOST_RUNS else None
+    if few is None:
+        return np.asarray(np.take(flags, column))
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
+    result = np.zeros(column.shape, dtype=bool)
+    for k, (first, after) in enumerate(edges.reshape(-1, 2)):
+        if after - first == 1:
+            run = column == column.dtype.type(first)
+        else:  # unsigned: a value below `first` wraps to a large one
+            run = column - column.dtype.type(first) < column.dtype.type(after - first)
+        result = run if k == 0 else np.logical_or(result, run, out=result)
+    return result
 
 
 def _cells(codes: Codes, domain: Domain, names: Sequence[str]) -> NDArray[np.int64]:
