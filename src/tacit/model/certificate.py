@@ -24,7 +24,6 @@ MOST_WEIGHED = 2**22  # values of a weighted attribute: so many grid steps times
 MAX_STATISTICS = 64
 _AS_ONE = 2**53  # steps that floats add up exactly
 _AT_ONCE = 2**22  # numbers that are worked on together
-_GRID_BITS = GRID.bit_length() - 1  # a grid is a power of two
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +128,7 @@ class Conjunctions:
         if self.weights is None:
             return np.ravel(rows[0] * GRID + steps if rows else steps)
         # Steps that make up a row are one: what is left is below GRID, so that its products fit as well.
-        carried, left = steps >> _GRID_BITS, steps & (GRID - 1)  # np.divmod(steps, GRID), in a tenth of the time
+        carried, left = steps >> GRID.bit_length() - 1, steps & GRID - 1  # np.divmod, as GRID is a power of two
         return np.ravel((rows[0] + carried if rows else carried) @ self.weights + (left @ self.weights) // GRID)
 
 
