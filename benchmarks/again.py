@@ -100,6 +100,8 @@ def surroundings(suite: str, clone: Path, given: Mapping[str, str]) -> dict[str,
     """The environment of a run."""
     made = {name: value for name, value in given.items() if not name.startswith(("PYTEST_", "TACIT_"))}
     made |= {"PYTHONPATH": f"{clone / 'src'}{os.pathsep}{clone}", "OPENBLAS_NUM_THREADS": "1"}
+    # Hundreds of processes import the package: its byte code is kept in the clone, as `make` has it kept.
+    made.pop("PYTHONDONTWRITEBYTECODE", None)
     if suite == "engines":
         made["TACIT_REQUIRE_ENGINES"] = "1"
     if suite in IN_MEMORY and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:

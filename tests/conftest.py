@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Generator, Iterator
 from itertools import count
 from pathlib import Path
@@ -41,6 +42,18 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def size(request: pytest.FixtureRequest) -> float:
     """How much of the audit is run: all of it is 1."""
     return float(request.config.getoption("--size"))
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: looking through all of it for cycles, again and again, takes long."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(3_000, 10, 10)
+
+
+def pytest_unconfigure() -> None:
+    """Cycles are taken apart at the end of the process, before the libraries that their objects are of."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -74,7 +74,7 @@ def test_what_is_run_is_what_make_runs(suite: str) -> None:
     words = [f'"{word}"' if " " in word else word for word in SUITES[suite]]
     recipe = (ROOT / "Makefile").read_text().split(f"\n{suite}: ")[-1].split("\n\n")[0]
     assert f"-m pytest {' '.join(words)}" in recipe
-    given = {"TACIT_STATE": "/a", "PYTEST_ADDOPTS": "-x", "HOME": "/b", "TMPDIR": "/c"}
+    given = {"TACIT_STATE": "/a", "PYTEST_ADDOPTS": "-x", "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/b", "TMPDIR": "/c"}
     made = surroundings(suite, Path("/clone"), given)
     assert made.keys() & given.keys() == {"HOME", "TMPDIR"}
     assert ("TACIT_REQUIRE_ENGINES=1" in recipe) == ("TACIT_REQUIRE_ENGINES" in made)

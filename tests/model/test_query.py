@@ -8,6 +8,7 @@ import math
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -36,12 +37,18 @@ class Tree:
 
 
 def domain_of(sizes: list[int]) -> Domain:
+    return _domain_of(*sizes)
+
+
+@cache  # the same one for all examples, so that what is drawn of it is made once
+def _domain_of(*sizes: int) -> Domain:
     return Domain({name: integer(0, size - 1) for name, size in zip("dbca", sizes, strict=False)})
 
 
 SIZES = st.lists(st.integers(2, 4), min_size=2, max_size=4)
 
 
+@cache
 def trees(domain: Domain) -> st.SearchStrategy[Tree]:
     def leaf(name: str, chosen: list[int]) -> Tree:
         return Tree(Query.among(domain, name, chosen), lambda cell: cell[name] in chosen)

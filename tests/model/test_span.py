@@ -29,6 +29,9 @@ from tacit.model.span import Spans, Texts, Verdicts, around, chosen, first_known
 COLUMNS, ROWS = 3, 4
 NUMBER = st.integers(-1000, 1000).map(float) | st.floats(-1e6, 1e6) | st.sampled_from([0.0, 0.5, -0.5, 1e-9])
 BAR = st.integers(0, 200).map(float) | st.floats(0, 1e4) | st.just(0.0)
+NUMBERS = st.lists(NUMBER, min_size=ROWS, max_size=ROWS)
+BARS = st.lists(BAR, min_size=ROWS, max_size=ROWS)
+PLACES = st.lists(st.floats(-1, 1) | st.sampled_from([-1.0, 1.0]), min_size=ROWS, max_size=ROWS)  # within a bar
 LEAF = st.integers(0, COLUMNS - 1).map(Given) | NUMBER.map(Constant)
 PLAIN = {"+": add, "-": sub, "*": mul, "/": truediv}  # those that rational numbers have exactly
 
@@ -68,9 +71,9 @@ def released(draw: st.DrawFn) -> tuple[list[Spans], list[np.ndarray]]:
     """Columns as they are released, and a truth within their bars."""
     columns, truths = [], []
     for _ in range(COLUMNS):
-        value = np.array(draw(st.lists(NUMBER, min_size=ROWS, max_size=ROWS)))
-        bar = np.array(draw(st.lists(BAR, min_size=ROWS, max_size=ROWS)))
-        at = np.array(draw(st.lists(st.floats(-1, 1) | st.sampled_from([-1.0, 1.0]), min_size=ROWS, max_size=ROWS)))
+        value = np.array(draw(NUMBERS))
+        bar = np.array(draw(BARS))
+        at = np.array(draw(PLACES))
         columns.append(around(value, bar, *NO_LIMITS))
         truths.append(np.clip(value + at * bar, columns[-1].low, columns[-1].high))
     return columns, truths

@@ -281,7 +281,7 @@ PRICES = (
         "steps that make up a row left where they are",
         "a certificate's figures move by at most one row",
         "model/certificate.py",
-        "        carried, left = np.divmod(steps, GRID)",
+        "        carried, left = steps >> GRID.bit_length() - 1, steps & GRID - 1",
         "        carried, left = 0 * steps, steps",
         "exact/test_certificate_sensitivity.py::test_sums_over_any_number_of_rows_are_exact",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,7 @@ def domain_of(*sizes: int) -> Domain:
 ADULT = domain_of(17, 9, 16, 7, 5, 2, 10, 2)  # the sizes of the benchmark's domain
 
 
+@cache
 def adult(questions: int = 20_000, budget: Budget = MILD, accuracy: float | None = 0.01) -> Plan:
     return plan(rows=48_842, domain=ADULT, budget=budget, questions=questions, accuracy=accuracy)
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 import tacit
 from support import once
-from tacit.release.prospect import CertifiedError, Errors, Prospect
+from tacit.release.prospect import CertifiedError, Errors, Prospect, _raised
 from tacit.session import Session
 
 N = 20_000
@@ -53,6 +53,13 @@ def test_the_largest_of_k_draws_is_the_mean_over_all_ways_to_draw_them() -> None
         assert found.largest[place] == pytest.approx(np.mean(drawn))
     gaps, whole = prospect()
     assert whole.errors.beyond == pytest.approx(np.maximum(gaps - np.quantile(gaps, 0.95), 0).mean())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1_000, 40_000])
+def test_what_is_too_small_for_a_float_is_not_raised(size: int) -> None:
+    shares = np.arange(size + 1) / size
+    for power in 2.0 ** np.arange(40):
+        assert _raised(shares, power).tobytes() == (shares**power).tobytes()
 
 
 @pytest.mark.parametrize("times", [0.5, 0.8, 1.0, 1.3, 2.0])

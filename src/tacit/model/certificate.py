@@ -128,7 +128,7 @@ class Conjunctions:
         if self.weights is None:
             return np.ravel(rows[0] * GRID + steps if rows else steps)
         # Steps that make up a row are one: what is left is below GRID, so that its products fit as well.
-        carried, left = np.divmod(steps, GRID)
+        carried, left = steps >> GRID.bit_length() - 1, steps & GRID - 1  # np.divmod, as GRID is a power of two
         return np.ravel((rows[0] + carried if rows else carried) @ self.weights + (left @ self.weights) // GRID)
 
 

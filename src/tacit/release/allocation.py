@@ -89,7 +89,7 @@ class Allocation:
 
     def question(self, rho: float) -> Residuals:
         """What is measured: weights are whole numbers in proportion to the roots of the precisions."""
-        cells = np.array([self._size(scope) for scope in self.scopes], dtype=np.float64)
+        cells = np.array([self._cells[scope] for scope in self.scopes], dtype=np.float64)
         roots = np.sqrt(self.precisions(rho)) / cells
         most = min(MAX_ENTRY, MAX_TOTAL // self.rows)
         scale = min(_FINE / roots[roots > 0].min(), most / (roots * cells).max())
@@ -112,7 +112,7 @@ class Allocation:
         """
         ones = [scope for scope in self.scopes if len(scope) == 1]
         pairs = sorted(
-            (scope for scope in self.scopes if len(scope) == 2), key=lambda scope: (self._size(scope), scope)
+            (scope for scope in self.scopes if len(scope) == 2), key=lambda scope: (self._cells[scope], scope)
         )
         best, least = dict[tuple[str, ...], float](), math.inf
         for part in (0.0, *_PAIRS) if pairs else (0.0,):
@@ -138,20 +138,24 @@ class Allocation:
         return self._table_precisions(self.tables(amount), amount)
 
     def _by_size(self, scopes: Sequence[tuple[str, ...]], part: float) -> dict[tuple[str, ...], float]:
-        weights = [self._size(scope) ** (2 / 9) for scope in scopes]
-        return {scope: part * weight / sum(weights) for scope, weight in zip(scopes, weights, strict=True)}
+        weights = [self._cells[scope] ** (2 / 9) for scope in scopes]
+        whole = sum(weights)
+        return {scope: part * weight / whole for scope, weight in zip(scopes, weights, strict=True)}
 
     def _table_precisions(self, shares: Mapping[tuple[str, ...], float], epsilon: float) -> Floats:
         """A table says every interaction within it: of the variance of its cells, times the cells to one of theirs."""
         found = dict.fromkeys(self.scopes, 0.0)
         for scope, share in shares.items():
+            bought, cells = (share * epsilon) ** 2 / 8, self._cells[scope]
             for size in range(1, len(scope) + 1):
                 for some in combinations(scope, size):
-                    found[some] += (share * epsilon) ** 2 / 8 * self._size(some) / self._size(scope)
+                    found[some] += bought * self._cells[some] / cells
         return np.array(list(found.values()))
 
-    def _size(self, scope: Sequence[str]) -> int:
-        return math.prod(self.sizes[name] for name in scope)
+    @cached_property
+    def _cells(self) -> dict[tuple[str, ...], int]:
+        """How many cells the table of every scope has."""
+        return {scope: math.prod(self.sizes[name] for name in scope) for scope in self.scopes}
 
     def error(self, precisions: Floats, prior_rows: int = 0) -> float:
         """The root of the mean squared error to expect of a question, in rows.

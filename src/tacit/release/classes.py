@@ -292,8 +292,9 @@ def _all(attribute: Attribute) -> Conditions:
 
 
 def _between(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Conditions:
-    values = np.arange(size)
-    return ((values >= starts[:, None]) & (values < ends[:, None])).astype(np.uint8)
+    # Attributes have far fewer than 2^31 values, and narrow numbers are compared several at once.
+    values, first, end = np.arange(size, dtype=np.int32), starts.astype(np.int32), ends.astype(np.int32)
+    return ((values >= first[:, None]) & (values < end[:, None])).view(np.uint8)
 
 
 # -- how errors grow with the answer ----------------------------------------------------------------------------------

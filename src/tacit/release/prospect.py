@@ -63,12 +63,21 @@ class Errors(Struct, frozen=True, forbid_unknown_fields=True):
         errors, shares = np.sort(gaps), np.arange(gaps.size + 1) / gaps.size
         doublings = range(min(_MOST_DOUBLINGS, 1 + math.ceil(math.log2(gaps.size))))
         # The largest of k draws is at most the i-th of m errors with probability (i/m)^k.
-        largest = [float(errors @ np.diff(shares ** (2.0**j))) for j in doublings]
+        largest = [float(errors @ np.diff(_raised(shares, 2.0**j))) for j in doublings]
         most = float(np.quantile(errors, SHARE))
         return cls(float(errors.mean()), most, float(np.maximum(errors - most, 0).mean()), largest)
 
     def largest_of(self, questions: int) -> float:
         return float(np.interp(math.log2(max(1, questions)), np.arange(len(self.largest)), self.largest))
+
+
+def _raised(shares: Floats, power: float) -> Floats:
+    """`shares ** power`, to the last bit, where shares rise from 0 to 1 in equal steps."""
+    found = np.zeros(shares.size)
+    # No float is between 0 and exp(-746). What is below is 0, and raising it to find that out takes ten times as long.
+    first = int((shares.size - 1) * math.exp(-746.0 / power))
+    found[first:] = shares[first:] ** power
+    return found
 
 
 class Prospect(Struct, frozen=True, forbid_unknown_fields=True):

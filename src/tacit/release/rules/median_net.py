@@ -120,17 +120,20 @@ class MedianNet:
                 f"there are {words} databases of {size:,} records over {domain.size:,} cells; a net that is listed "
                 f"has at most {MAX_NET_DATABASES:,} databases and {MAX_ENTRIES:,} counts."
             )
-        # Cell by cell: every count that is still left for it, the largest first.
-        columns, left = list[NDArray[Any]](), np.array([size], dtype=np.int64)
-        for _ in range(domain.size - 1):
+        # Cell by cell: every count that is still left for it, the largest first. Each of these stands in as many
+        # databases as there are ways to spread what is left then over the cells that follow.
+        found = np.empty((number, domain.size), dtype=np.min_scalar_type(size))
+        left = np.array([size], dtype=np.int64)
+        for cell in range(domain.size - 1):
             times = left + 1
             first = np.repeat(np.cumsum(times) - times, times)
             after = np.arange(len(first)) - first  # what is left for the other cells
-            now = np.repeat(left, times) - after
-            columns = [np.repeat(column, times) for column in columns]
-            columns.append(now.astype(np.min_scalar_type(size)))
+            others = domain.size - 1 - cell
+            ways = np.array([math.comb(rest + others - 1, rest) for rest in range(size + 1)], dtype=np.int64)
+            found[:, cell] = np.repeat(np.repeat(left, times) - after, ways[after])
             left = after
-        return cls(domain, np.stack([*columns, left.astype(np.min_scalar_type(size))], axis=1))
+        found[:, -1] = left
+        return cls(domain, found)
 
     def __len__(self) -> int:
         return len(self.counts)
