@@ -5,15 +5,18 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import select
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import nursery
 from mutant import Mutant
 
 from audit_record import record
@@ -95,17 +98,37 @@ def _run(tests: Sequence[str], copy: Path) -> Verdict:
     environment["PYTHONPATH"] = os.pathsep.join(map(str, (copy / "src", copy, copy / "tests" / "mutants")))
     environment["TACIT_VERDICT"] = str(told)
     watch, output = Stopwatch(), copy.parent / "said"
-    try:
-        nursery.run(arguments, copy, environment, output, PATIENCE)
-        said = output.read_text(errors="replace")
-    except nursery.Hang:
-        said = "the tests hang"
+    ended = _forked(arguments, copy, environment, output)
+    said = output.read_text(errors="replace") if ended else "the tests hang"
     taken = str(watch)
     if not told.exists():
         return Verdict(0, said=said[-3000:], taken=taken)
     found: dict[str, Any] = json.loads(told.read_text())
     assert Path(found["tacit"]).is_relative_to(copy), f"the tests ran on {found['tacit']}, not on the copy"
     return Verdict(**found["verdict"], said=said[-3000:], taken=taken)
+
+
+def _forked(arguments: Sequence[str], folder: Path, environment: Mapping[str, str], said: Path) -> bool:
+    """Run `python -m pytest` in a folder and an environment. Whether it ended by itself: one that hangs is ended."""
+    nursery = _nursery()
+    assert nursery.stdin is not None
+    assert nursery.stdout is not None
+    nursery.stdin.write(json.dumps([arguments, str(folder), environment, str(said)]).encode() + b"\n")
+    child = int(nursery.stdout.readline())
+    ended = bool(select.select([nursery.stdout], [], [], PATIENCE)[0])
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+    nursery.stdout.readline()
+    return ended
+
+
+@cache
+def _nursery() -> subprocess.Popen[bytes]:
+    """One for each process that tries planted bugs. It ends when nobody can ask it any more."""
+    program, pipe = Path(__file__).with_name("nursery.py"), subprocess.PIPE
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    # Nothing is buffered: `select` sees what the pipe holds, and not what was read of it already.
+    return subprocess.Popen([sys.executable, program], env=environment, stdin=pipe, stdout=pipe, bufsize=0)
 
 
 # What `make test` runs: a bug must be caught there, not only by what runs for hours.
