@@ -7,8 +7,14 @@ from itertools import pairwise
 import pytest
 
 import tacit
-from tacit.model.budget import Budget, Loss
-from tacit.release.ranges.bin_width import bin_widths
+from tacit.exact.price import noise_for
+from tacit.model.attribute import integer
+from tacit.model.budget import Budget, Loss, Measure
+from tacit.model.domain import Domain
+from tacit.model.workload import Convolution, Tree
+from tacit.release.ranges.bin_width import bin_widths, noise_of
+from tacit.release.ranges.choice import choose
+from tacit.trusted.sensitivity import sensitivity
 
 WIDTHS = [1000 / 2**k for k in range(12)]
 
@@ -56,3 +62,16 @@ def test_a_whole_budget_and_a_picture() -> None:
     assert found == bin_widths(0, 1000, 5000, Loss.of("epsilon", 1.0), WIDTHS, denser=5)
     svg = tacit.bin_width_chart(found).svg()
     assert all(word in svg for word in ("noise", "rounding", "together", "best"))
+
+
+@pytest.mark.parametrize("bins", [2, 7, 64, 1000])
+def test_planned_noise_is_the_curators(bins: int) -> None:
+    domain = Domain({"x": integer(0, bins - 1)})
+    asked: list[tuple[Measure, Tree | Convolution]] = [
+        ("epsilon", choose("x", bins, "epsilon").strategy),
+        ("rho", choose("x", bins, "rho").strategy),
+        ("rho", choose("x", bins, "rho", about="thresholds").strategy),
+    ]
+    for measure, strategy in asked:
+        loss = Loss.of(measure, 0.3)
+        assert noise_of(strategy, bins, loss) == noise_for(loss, sensitivity(strategy, domain), 1)

@@ -12,6 +12,7 @@ from tacit.model.attribute import integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.workload import Convolution, kernel
+from tacit.release.ranges.bin_width import noise_of
 from tacit.release.ranges.choice import regular
 from tacit.theory.smith_ullman import (
     best_branching,
@@ -23,7 +24,7 @@ from tacit.theory.smith_ullman import (
     textbook,
     wide_tree,
 )
-from tacit.trusted.sensitivity import noise_of, sensitivity
+from tacit.trusted.sensitivity import sensitivity
 
 
 @pytest.mark.parametrize("bins", [2, 3, 16, 40])
@@ -74,8 +75,8 @@ def test_the_square_root_bound_covers_its_norms(bins: int) -> None:
     norm = float(g @ g)
     rung = square_root(bins, 0.5)
     assert math.sqrt(2 * norm) <= rung.scale * (1 + 1e-9)
-    domain, loss = Domain({"x": integer(0, bins - 1)}), Loss.of("rho", 0.5)
-    assert noise_of(Convolution("x", 50, cyclic=False), domain, loss, 1).scale / 2**16 <= rung.scale
+    loss = Loss.of("rho", 0.5)
+    assert noise_of(Convolution("x", 50, cyclic=False), bins, loss).scale / 2**16 <= rung.scale
 
 
 def test_nonsense_is_refused() -> None:

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.exact.price import total
-from tacit.model.attribute import integer
+from tacit.exact.price import Sensitivity, noise_for, total
 from tacit.model.budget import Budget, Loss
-from tacit.model.domain import Domain
-from tacit.model.noise_law import variance
+from tacit.model.noise_law import Noise, variance
+from tacit.model.workload import Convolution, Tree, kernel
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.decoder import Decoder
-from tacit.trusted.sensitivity import noise_of
 
 if TYPE_CHECKING:
     from tacit.show.chart import Chart
@@ -99,5 +97,19 @@ def _noise(bins: int, loss: Loss) -> float:
     strategy = choose("x", bins, loss.measure, loss="mean", about="intervals").strategy
     ends = np.unique(np.linspace(1, bins - 1, min(bins - 1, _ENDS)).astype(np.int64))
     spread = Decoder(strategy, bins).interval_variance(0, ends).mean()
-    noise = noise_of(strategy, Domain({"x": integer(0, bins - 1)}), loss, 1)
-    return 2 * math.sqrt(variance(noise) * float(spread))
+    return 2 * math.sqrt(variance(noise_of(strategy, bins, loss)) * float(spread))
+
+
+def noise_of(strategy: Tree | Convolution, leaves: int, loss: Loss) -> Noise:
+    """The noise that `loss` buys for a strategy over leaves, for planning. The curator works it out itself."""
+    if isinstance(strategy, Tree):
+        squares = sum(w * w for w in strategy.weights)
+        return noise_for(loss, Sensitivity(2 * sum(strategy.weights), 2 * squares), 1)
+    g = kernel(leaves, strategy.exponent).astype(np.float64)
+    length = 1 << (2 * leaves - 1).bit_length()
+    overlap = np.fft.irfft(np.abs(np.fft.rfft(g, length)) ** 2, length)[:leaves]
+    if strategy.cyclic:
+        farthest = 2 * (overlap[0] - overlap[1:] - overlap[1:][::-1]).max()
+    else:
+        farthest = (overlap[0] + np.cumsum(g * g)[:-1][::-1] - 2 * overlap[1:]).max()
+    return noise_for(loss, Sensitivity(2 * int(g.sum()), round(float(farthest))), 1)
