@@ -60,7 +60,7 @@ class SeriesTerms:
     @property
     def people(self) -> int:
         """How many rows of one person in a block are protected together."""
-        return self.rows_per_person or 1
+        return 1 if self.rows_per_person is None else self.rows_per_person
 
     @property
     def each(self) -> Budget:

@@ -77,7 +77,7 @@ def serve(
     files = (*configs, *more)
     if published and keys is not None:
         raise click.UsageError("what is published is for everybody: --published takes no --keys.")
-    for option, given in (("--owner-url", owner_url), ("--unlimited", unlimited), ("--state", state)):
+    for option, given in (("--owner-url", owner_url), ("--unlimited", unlimited), ("--state", state is not None)):
         if given and not published:
             raise click.UsageError(f"{option} is for --published.")
     if published and not files:

@@ -92,7 +92,7 @@ class Loss:
 
 
 def percent_of(part: Loss, total: Loss) -> str:
-    """How much of the budget that is, as people read it; of nothing it is all.
+    """How much of the budget that is, as people read it. Of a quota of nothing all is used.
 
     >>> percent_of(Loss("rho", 2), Loss("rho", 50)), percent_of(Loss("rho", 1), Loss("rho", 7919))
     ('4 %', '0.0126 %')

@@ -278,7 +278,8 @@ class Reach(NamedTuple):
         ):
             return False
         asked = Side.alone if len(factors) == 1 else Side.of
-        return any(certified_by([asked(factor, self.domain, self.runs) for factor in factors], self.most))
+        kind, boxes = certified_by([asked(factor, self.domain, self.runs) for factor in factors], self.most)
+        return bool(kind or boxes)
 
 
 def _reach_of(public: Public, bought: Mapping[str, Certified], loss: Loss, confidence: float) -> Reach | None:

@@ -260,7 +260,8 @@ def answer_from(query: Query, names: Sequence[str], cells: NDArray[np.int64], ro
     that the query depends on.
     """
     weights, own = smaller_side(query, names, cells.shape)
-    found = exact_dot(weights, cells, float(np.abs(cells.astype(np.float64)).sum()) + 1)
+    largest = max(int(cells.max(initial=0)), -int(cells.min(initial=0)))  # numpy's own abs leaves -2^63 below 0
+    found = exact_dot(weights, cells, float(largest * cells.size) + 1)
     return found if own else rows * query.unit - found
 
 
