@@ -56,6 +56,7 @@ from tacit.trusted.sensitivity import sensitivity
 
 _MOST_LEFT = 2**20  # purchases of a start
 _MOST_WORDS = 2**16  # characters of a note, which may name many attributes
+_SHORT = 100  # characters of an intent that is remembered
 
 
 @lru_cache(maxsize=4096)  # many answers have the same noise
@@ -196,8 +197,18 @@ def _words(text: object, most: int, what: str) -> None:
 
 def _entry(line: Sealed) -> Entry:
     """The entry of a line. Encoded again it must be the line: so every field has its type, and there is no other."""
-    entry = decode(line.kind, line.body)
-    _need(spells(entry, line.kind, line.body), "its body is not in the one spelling that is used here")
+    short = line.kind == "intent" and len(line.body) <= _SHORT
+    return _short_intent(line.body) if short else _spelled(line.kind, line.body)
+
+
+@lru_cache(maxsize=256)  # each question that is asked by itself has an intent, and nearly all of these say the same
+def _short_intent(body: str) -> Entry:
+    return _spelled("intent", body)
+
+
+def _spelled(kind: str, body: str) -> Entry:
+    entry = decode(kind, body)
+    _need(spells(entry, kind, body), "its body is not in the one spelling that is used here")
     return entry
 
 
