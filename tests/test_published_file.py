@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import mmap
 import os
 import random
-import re
 import sqlite3
 import threading
-import tracemalloc
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,24 +16,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from msgspec.structs import replace as replaced
 
 import tacit
 from audit_record import record
 from support import PATIENCE, Stopwatch, calls, once
 from tacit.errors import TacitError
 from tacit.model.budget import Loss
-from tacit.model.query import Query
-from tacit.model.request import Declared
 from tacit.public import file
 from tacit.public import lines as published_lines
-from tacit.public.counts import CountJudge
-from tacit.public.work import Work
 from tacit.session import Session
 from tacit.store.chain import Line, canonical, chain_hash
 from tacit.trusted.ledger import Outcome
-
-GOLDEN = Path(__file__).parent / "golden" / "published"
 
 DOMAIN = tacit.Domain({"a": tacit.integer(0, 5), "b": tacit.category(["x", "y"])})
 N = 500
@@ -712,80 +701,6 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "p.jsonl"
 
 
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with counts whose conditions are written in runs, and as bits, of attributes of 300 values."""
-    folder = tmp_path_factory.mktemp("wide")
-    domain = tacit.Domain({"v": tacit.integer(0, 299), "w": tacit.integer(0, 299), "x": tacit.integer(0, 3)})
-    rows = pd.DataFrame({"v": range(300), "w": range(300), "x": [0, 1, 2] * 100})
-    with start(folder, data=rows, domain=domain, mechanism="direct", hits=None, questions=20) as session:
-        session.ask(tacit.count(v=(0, 9)))
-        session.ask(tacit.count(v=(10, 99), w=(200, 299)))
-        session.ask(tacit.count(v=list(range(0, 300, 7)), w=5))
-        session.ask(tacit.count(v=5, x=1))
-        session.ask(~tacit.count(v=(3, 200), w=list(range(0, 300, 3)), x=1))
-        tacit.publish(session, folder / "p.jsonl")
-    return folder / "p.jsonl"
-
-
-def slowly(line: Line, declared: Declared) -> bool:
-    """Whether the slow way takes a line: its body, its key, its price. Its intent is there."""
-    reader = importlib.import_module("tacit.public.check")
-    intents = {} if line.intent is None else {line.intent: reader._Intended(line.atoms, False)}
-    try:
-        entry = reader._entry(line)
-        reader._judge(line, entry, declared, intents, set(), Work(0))
-    except (reader._Wrong, TacitError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
-        return False
-    return True
-
-
-def test_counts_are_judged_the_quick_way_only_where_the_slow_way_takes_them(counted: Path, wide: Path) -> None:
-    quick, files = Counter[str](), [counted, wide, *sorted(GOLDEN.glob("*.jsonl"))]
-    for path in files:
-        found = file.load(path)
-        declared = Declared(found.domain, found.header.rows, found.header.rows_per_person, found.header.total)
-        lines = list(found.lines)
-        right = CountJudge(declared, Work(0)).judged(lines)
-        quick.update(line.kind for line, yes in zip(lines, right, strict=True) if yes)
-        for line, yes in zip(lines, right, strict=True):
-            assert not yes or slowly(line, declared)
-            assert yes or path != wide or line.kind == "intent"
-        for line in [line for line, yes in zip(lines, right, strict=True) if yes][:6]:
-            for other in changed_counts(line):
-                (yes,) = CountJudge(declared, Work(0)).judged([other])
-                assert not yes or slowly(other, declared), other
-                together = CountJudge(declared, Work(0)).judged(
-                    [line, other, line]
-                )  # however they stand beside each other
-                assert together[1] <= slowly(other, declared)
-    assert quick["measured"] >= 5
-    assert quick["told"] >= 5
-
-
-def test_a_short_count_that_announces_much_is_judged_without_making_it() -> None:
-    narrow, wide = 2**16, 2**22
-    bins = {f"a{i:02}": wide if i else narrow for i in range(20)}
-    domain = tacit.Domain({name: tacit.integer(0, size - 1) for name, size in bins.items()})
-    judge = CountJudge(Declared(domain, N, 1, Loss("gdp", 10**12)), Work(0))
-
-    def told(*names: str) -> Line:
-        shapes = [{"shape": [bins[name]], "unit": 1, "weights": [bins[name] - 1, 1]} for name in names]
-        factors = [{"scope": [name], **shape} for name, shape in zip(names, shapes, strict=True)]
-        query = Query.from_dict({"complement": False, "factors": factors})
-        body = {"bars": [], "note": "", "question": {**query.to_dict(), "kind": "query"}, "told": 0}
-        return Line(1, "told", query.key, None, 0, 0, canonical(body), "", "")
-
-    lines = told("a00"), told(*domain.names[1:])
-    assert len(lines[1].body) < 2_000
-    tracemalloc.start()
-    try:
-        assert judge.judged(lines) == [True, True]  # 19 conditions are 76 MB
-        assert tracemalloc.get_traced_memory()[1] < wide
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("name", ["certify", "warm"])
 def test_a_setting_in_another_spelling_is_refused(published: Path, name: str) -> None:
     def respell(header: dict[str, Any], _: list[dict[str, Any]]) -> None:
@@ -794,86 +709,6 @@ def test_a_setting_in_another_spelling_is_refused(published: Path, name: str) ->
 
     with pytest.raises(tacit.ConfigError, match="its terms are wrong"):
         tacit.read(resealed(published, respell))
-
-
-# What may stand as weights in a file: the first are ten values of 300 as bits.
-OTHER_WEIGHTS = f"""\
-"ffc{"0" * 73}"
-"ffc{"0" * 72}8"
-"FFc{"0" * 73}"
-ffc{"0" * 73}
-[00,10,290]
-[0,010,290]
-[0, 10,290]
-[0,10,0,290]
-[0,10,290,0]
-[[0,10,290]]
-[0,10,290"
-[0,10,290
-0,10,290
-[1.0,299]
-[true,299]
-[-1,301]
-[0,0,300]
-[0,300]
-[300]
-[1,2]
-[0]
-[]
-{{}}
-""
-"
-
-""".splitlines()
-
-
-def changed_counts(line: Line) -> Iterator[Line]:
-    """A count after changes of any kind: other spellings, other values, other keys and prices."""
-    changes = [
-        (" ", ""),
-        (",", ", "),
-        ('"unit":1', '"unit":1.0'),
-        ('"unit":1', '"unit":true'),
-        ('"unit":1', '"unit":1048576'),
-        ('"unit":1,', '"unit":1,"unit":1,'),
-        ("f", "F"),
-        ("0", "f"),
-        ('"weights":"', '"weights":"00'),
-        ('"complement":false', '"complement":true'),
-        ('"complement":false', '"complement":true,"complement":false'),
-        ('"kind":"query"', '"kind":"query","more":1'),
-        ('"kind":"gaussian"', '"kind":"laplace"'),
-        ('"values":[', '"values":[1,'),
-        ('"values":[', '"values":[9223372036854775807'),
-        ('"scale":', '"scale":1'),
-        ('"note":"', '"note":"\\u007f'),
-        ('"note":"', '"note":"\\n'),
-        ('"note":"', '"note":"é'),
-        ('"bars":[[', '"bars":[[-1,"x",0.5],['),
-        ('"bars":[[', '"bars":[[1,"x",1e-05],['),
-        ('"bars":[[', '"bars":[[1,"x",1.5],['),
-        ('"told":', '"told":9223372036854775807'),
-        ('"a"', '"b"'),
-        ("}", "}\n{}"),
-        ("[", "["),
-        ('"},{"', '"}, {"'),
-        ('"scope":["a"]', '"scope":["a","b"]'),
-        ('"scope":["a"]', '"scope":["\\u0061"]'),
-        ('"shape":[', '"shape":[0'),
-        ('"note":"', '"note":"\\"factors\\":[{\\"scope\\":[\\"'),
-        ('"note":"', '"note":"\\"}],\\"kind\\":\\"query\\"}'),
-        ('"factors":[', '"factors":[{"scope":["a"],"shape":[6],"unit":1,"weights":"04"},'),
-        ('],"kind":"query"}', '],"kind":"query"},"told":0}],"kind":"query"}'),
-    ]
-    for new in OTHER_WEIGHTS:
-        yield replaced(line, body=re.sub(r'"weights":[^}]*', f'"weights":{new}', line.body))
-    for old, new in changes:
-        yield replaced(line, body=line.body.replace(old, new))
-        yield replaced(line, body=line.body.replace(old, new, 1))
-    yield replaced(line, key="0" * 64)
-    yield replaced(line, key=None)
-    yield replaced(line, atoms=line.atoms + 1)
-    yield replaced(line, kind="told" if line.kind == "measured" else "measured")
 
 
 def test_a_key_that_two_counts_have_is_found_also_in_parts_that_are_read_apart(

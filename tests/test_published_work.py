@@ -21,8 +21,8 @@ from tacit.model.budget import Loss
 from tacit.model.factor import Factor, _projections, irreducible, write_weights
 from tacit.model.query import MOST_READ, Query, query_key
 from tacit.model.request import Declared
-from tacit.public import counts, work
-from tacit.public.counts import CountJudge
+from tacit.public import quick, work
+from tacit.public.quick import QuickJudge
 from tacit.public.work import MADE, MOST_READ_STEPS, PER_BYTE, TooMuch, Work, steps_of
 from tacit.serve.served_data import Replica
 from tacit.store.chain import Line, canonical
@@ -113,10 +113,10 @@ def test_counts_on_wide_attributes_are_judged_without_making_them(
 
 def test_a_wide_count_that_could_not_be_read_again_is_not_waved_through(monkeypatch: pytest.MonkeyPatch) -> None:
     declared, steps = Declared(DOMAIN, 2, 1, Loss("gdp", 10**12)), Work(0)
-    assert CountJudge(declared, steps).judged([wide(1)]) == [True]
+    assert QuickJudge(declared, steps).judged([wide(1)]) == [True]
     assert steps.left == MOST_READ_STEPS - 2 * BINS * MADE  # somebody will make it, for a report or for an answer
-    monkeypatch.setattr(counts, "MOST_READ", 2 * BINS - 1)
-    assert CountJudge(declared, steps).judged([wide(1)]) == [False]
+    monkeypatch.setattr(quick, "MOST_READ", 2 * BINS - 1)
+    assert QuickJudge(declared, steps).judged([wide(1)]) == [False]
     assert steps.left == MOST_READ_STEPS - 2 * BINS * MADE  # and nothing was done
 
 
@@ -124,7 +124,7 @@ def test_what_a_report_would_make_is_counted_when_a_file_is_read(hostile: Path) 
     """40 counts of 16 conditions on 2^24 bins, in 74 KB, were read at once, and a report of them took 10 GB."""
     steps = Work(0)
     line = wide(1)
-    CountJudge(Declared(DOMAIN, 2, 1, Loss("gdp", 10**12)), steps).judged([line])
+    QuickJudge(Declared(DOMAIN, 2, 1, Loss("gdp", 10**12)), steps).judged([line])
     assert MOST_READ_STEPS - steps.left == steps_of(line, DOMAIN)  # as many as by the slow way
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec.json import Decoder
 
 from tacit.model.attribute import category, integer
-from tacit.model.body import Announcement, MeasuredCount, ScopedAnswer, ToldCount
+from tacit.model.body import Announcement, MeasuredQuery, ScopedAnswer, ToldQuery
 from tacit.model.domain import Domain
 from tacit.model.entry import Discovered, FreeAnswer, Measurement, encode
 from tacit.model.facts import FREE, Bar
@@ -46,8 +46,8 @@ def test_what_a_purchase_was_about_is_read() -> None:
 
 def test_a_count_is_read_whole_but_for_its_conditions() -> None:
     everyone = Query.constant(everyone=True)
-    bought = Decoder(MeasuredCount).decode(encode(measured(everyone, [7]))[1])
+    bought = Decoder(MeasuredQuery).decode(encode(measured(everyone, [7]))[1])
     assert (bought.noise.kind, bought.noise.scale, bought.unit, bought.values) == ("laplace", 3.5, 1, (7,))
-    told = Decoder(ToldCount).decode(encode(FreeAnswer(everyone, 7, "a note", (Bar(3, FREE, 0.5),)))[1])
+    told = Decoder(ToldQuery).decode(encode(FreeAnswer(everyone, 7, "a note", (Bar(3, FREE, 0.5),)))[1])
     assert (told.told, told.note, told.bars) == (7, "a note", [(3, FREE.words, 0.5)])
     assert (told.question.kind, told.question.complement) == ("query", everyone.complement)

@@ -8,7 +8,9 @@ import json
 import pickle
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,13 @@ from tacit.model.factor import (
     GRID,
     Factor,
     alone_in_digits,
+    alone_in_rows,
     alone_in_runs,
+    alone_in_steps,
     conditions_in_digits,
+    irreducible,
     read_factor,
+    reduced,
     write_weights,
     written,
 )
@@ -271,6 +277,55 @@ def test_runs_may_stand_alone_where_the_condition_that_they_spell_may(size: int)
         for wrong in ([*runs, 0], [0, 0, *runs], [1, *runs], [*runs[:-1], runs[-1] - 1], [-1, *runs, 1]):
             assert alone_in_runs(size, wrong) is None
     assert len(kinds) == (4 if size >= 256 else 2)
+
+
+def may_stand_alone(factor: Factor) -> bool | None:
+    """What is said of a factor in its one spelling, by the canonical form itself: None unless it is one of many."""
+    alike = [(part.scope, part.unit, part.weights.tolist()) for part in irreducible(reduced(factor))]
+    if alike != [(factor.scope, factor.unit, factor.weights.tolist())] or not factor.weights.any():
+        return None
+    alone = Query((factor,), False)
+    return not alone.complement and [one.weights.tolist() for one in alone.factors] == [factor.weights.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "kinds"), [(1, 3, 1), (3, 1, 1), (2, 2, 3), (2, 3, 3), (3, 2, 3), (2, 5, 3), (3, 3, 3)]
+)
+def test_a_table_over_two_attributes_may_stand_alone_where_its_canonical_form_does(
+    rows: int, size: int, kinds: int
+) -> None:
+    found = Counter[bool | None]()
+    for bits in product((0, 1), repeat=rows * size):
+        factor = Factor(("a", "b"), np.array(bits).reshape(rows, size), 1)
+        digits = write_weights(factor)
+        assert isinstance(digits, str)
+        found[said := alone_in_rows(rows, size, digits)] += 1
+        assert said is may_stand_alone(factor)
+        for wrong in (digits.upper() + "G", digits[:-2], digits + "00", digits[:-1] + "f"):
+            assert alone_in_rows(rows, size, wrong) is None
+    assert len(found) == kinds
+
+
+def test_a_large_table_over_two_attributes_is_written_in_runs_where_few_of_its_cells_differ() -> None:
+    ragged = np.random.default_rng(5).integers(0, 2, (20, 30))
+    plain = (np.arange(600) > 313).reshape(20, 30).astype(int)  # two ties of two rows, in two runs
+    for weights in (ragged, plain):
+        factor = Factor(("a", "b"), weights, 1)
+        digits, form = np.packbits(weights.astype(np.uint8)).tobytes().hex(), write_weights(factor)
+        assert alone_in_rows(20, 30, digits) is (may_stand_alone(factor) if form == digits else None)
+        assert (form == digits) == (weights is ragged)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_steps_may_stand_alone_where_their_canonical_form_does(size: int) -> None:
+    found = Counter[bool | None]()
+    for steps in product((0, 1, GRID // 2, GRID // 2 + 1, GRID - 1, GRID), repeat=size):
+        found[said := alone_in_steps(size, steps)] += 1
+        assert said is may_stand_alone(Factor(("a",), np.array(steps), GRID))
+        assert alone_in_steps(size + 1, steps) is None
+    assert len(found) == (3 if size > 1 else 1)
+    for wrong in ([-1, *range(size)], [GRID + 1, *range(size)]):
+        assert alone_in_steps(size + 1, wrong) is None
 
 
 def test_a_root_has_no_more_children_than_it_needs() -> None:

@@ -200,9 +200,9 @@ BUDGETS = (
     plant(
         "wide counts that nobody can read again",
         "every entry of a published file that is taken can be read",
-        "public/counts.py",
-        "        if weights > MOST_READ:\n            return False\n",
-        "",
+        "public/quick.py",
+        " or weights > MOST_READ:",
+        ":",
         "test_published_work.py::test_a_wide_count_that_could_not_be_read_again_is_not_waved_through",
     ),
     plant(

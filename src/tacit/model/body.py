@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-# -- single counts, whole but for their conditions: whoever reads them takes nothing else -----------------------------
+# -- answers, whole but for their weights: whoever reads them takes nothing else ---------------------------------------
 
 
 class WrittenNoise(Struct, forbid_unknown_fields=True, gc=False):
@@ -20,30 +20,60 @@ class WrittenNoise(Struct, forbid_unknown_fields=True, gc=False):
     scale: float
 
 
-class WrittenQuestion(Struct, forbid_unknown_fields=True, gc=False):
-    """A question as it is written, without its conditions."""
+class WrittenQuery(Struct, forbid_unknown_fields=True, gc=False):
+    """A query as it is written, without its weights."""
 
     complement: bool
     factors: tuple[()]
     kind: Literal["query"]
 
 
-class MeasuredCount(Struct, forbid_unknown_fields=True, gc=False):
-    """What is written of a single count that was bought."""
+class WrittenWhere(Struct, forbid_unknown_fields=True, gc=False):
+    """The condition of a table as it is written, without its weights."""
+
+    complement: bool
+    factors: tuple[()]
+
+
+class WrittenTable(Struct, forbid_unknown_fields=True, gc=False):
+    """A table under a condition as it is written, without the condition's weights."""
+
+    kind: Literal["marginal"]
+    names: list[str]
+    where: WrittenWhere
+
+
+class MeasuredQuery(Struct, forbid_unknown_fields=True, gc=False):
+    """What is written of an answer to a query that was bought."""
 
     noise: WrittenNoise
-    question: WrittenQuestion
+    question: WrittenQuery
     unit: Literal[1]
     values: tuple[int]
 
 
-class ToldCount(Struct, forbid_unknown_fields=True, gc=False):
-    """What is written of a single count that was told for nothing."""
+class MeasuredTable(Struct, forbid_unknown_fields=True, gc=False):
+    """What is written of a table that was bought, but for all its numbers after the first."""
+
+    noise: WrittenNoise
+    question: WrittenTable
+    unit: Literal[1]
+    values: tuple[int]
+
+
+class ToldQuery(Struct, forbid_unknown_fields=True, gc=False):
+    """What is written of an answer to a query that was told for nothing."""
 
     bars: list[tuple[int, str, float]]
     note: str
-    question: WrittenQuestion
+    question: WrittenQuery
     told: int
+
+
+class SaidIntent(Struct, forbid_unknown_fields=True, gc=False):
+    """What is written of an intent in words."""
+
+    purpose: str
 
 
 # -- how large a question is ------------------------------------------------------------------------------------------

@@ -258,17 +258,42 @@ def alone_in_digits(size: int, digits: str) -> bool | None:
     None unless some values meet it and others do not, and these digits are the one form that `write_weights` gives it.
     For readers of many questions: a `Factor` takes ten times as long.
     """
-    if len(digits) != _digits(size) or _HEX.fullmatch(digits) is None:
+    bits = _bits_of(size, digits)
+    if bits is None:
+        return None
+    met = bits.bit_count()
+    return _is_canonical(met, size, bool(bits >> size - 1)) if 0 < met < size else None
+
+
+def alone_in_rows(rows: int, size: int, digits: str) -> bool | None:
+    """As `alone_in_digits`, of a table over two attributes, the second of which has `size` values.
+
+    None also of a product of two conditions, or of one: in these all rows that meet anything are alike. By itself a
+    table is no question if its complement is a product.
+    """
+    bits = _bits_of(rows * size, digits)
+    if bits is None:
+        return None
+    cells = format(bits, f"0{rows * size}b")
+    some = {cells[start : start + size] for start in range(0, len(cells), size)}
+    if len(some - {"0" * size}) < 2:
+        return None
+    return len(some - {"1" * size}) > 1 and _is_canonical(bits.bit_count(), len(cells), cells[0] == "1")
+
+
+def _bits_of(cells: int, digits: str) -> int | None:
+    """The bits of a table, by the digits that `write_weights` gives it; None of others."""
+    if len(digits) != _digits(cells) or _HEX.fullmatch(digits) is None:
         return None
     bits = int(digits, 16)
-    spare = 4 * len(digits) - size  # the last byte may have more bits than there are values
+    spare = 4 * len(digits) - cells  # the last byte may have more bits than there are cells
     if bits & (1 << spare) - 1:
         return None
     bits >>= spare
-    if size >= _WIDE and ((bits ^ bits >> 1) & (1 << size - 1) - 1).bit_count() <= size // _PER_RUN:
-        return None  # between so few values that differ it is written in runs
-    met = bits.bit_count()
-    return _is_canonical(met, size, bool(bits >> size - 1)) if 0 < met < size else None
+    edges = (bits ^ bits >> 1) & (1 << cells - 1) - 1
+    if cells >= _WIDE and edges.bit_count() <= cells // _PER_RUN:
+        return None  # between so few cells that differ it is written in runs
+    return bits
 
 
 def alone_in_runs(size: int, runs: Sequence[int]) -> bool | None:
@@ -279,6 +304,17 @@ def alone_in_runs(size: int, runs: Sequence[int]) -> bool | None:
     if not whole or size < _WIDE or edges > size // _PER_RUN or not 0 < met < size:
         return None
     return _is_canonical(met, size, first == 0)
+
+
+def alone_in_steps(size: int, steps: Sequence[int]) -> bool | None:
+    """As `alone_in_digits`, of weights on the grid, which are written as whole steps of it.
+
+    None also of what is no weight but a condition, or the same for all values: those are written in other ways.
+    """
+    if len(steps) != size or not 0 <= min(steps) < max(steps) <= GRID or not any(0 < step < GRID for step in steps):
+        return None
+    twice, most = 2 * sum(steps), size * GRID
+    return twice < most or (twice == most and list(steps) <= [GRID - step for step in steps])  # see `rank`
 
 
 def _is_canonical(met: int, size: int, first: bool) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -245,12 +245,18 @@ def key(question: Question) -> str:
     """The identity of a question: equal for two ways of asking the same."""
     if isinstance(question, Query | Statistic):
         return question.key
-    words: list[str | list[str]]
     if isinstance(question, Marginal):
-        words = ["marginal", list(question.names), question.where.key]
-    else:
-        kind = "certificate" if isinstance(question, Certificate | Certificates) else "strategy"
-        words = [kind, json.dumps(to_dict(question), sort_keys=True)]
+        return table_key(question.names, question.where.key)
+    kind = "certificate" if isinstance(question, Certificate | Certificates) else "strategy"
+    return _workload_key(kind, json.dumps(to_dict(question), sort_keys=True))
+
+
+def table_key(names: Sequence[str], where: str) -> str:
+    """The key of a table of these attributes, by that of its condition."""
+    return _workload_key("marginal", list(names), where)
+
+
+def _workload_key(*words: str | list[str]) -> str:
     return hashlib.sha256(json.dumps(["tacit workload 1", *words]).encode()).hexdigest()
 
 

@@ -46,9 +46,9 @@ from tacit.model.request import Declared
 from tacit.model.statistic import Statistic, definition
 from tacit.model.workload import Question, key, unit
 from tacit.model.workload import check as check_question
-from tacit.public.counts import CountJudge
 from tacit.public.file import Contents
 from tacit.public.lines import HASH, refuse
+from tacit.public.quick import QuickJudge
 from tacit.public.work import NEXT_KEY, TooMuch, Work, steps_of
 from tacit.store.chain import Mark, Override, Sealed, State, follow
 from tacit.trusted.rules import step
@@ -56,7 +56,6 @@ from tacit.trusted.sensitivity import sensitivity
 
 _MOST_LEFT = 2**20  # purchases of a start
 _MOST_WORDS = 2**16  # characters of a note, which may name many attributes
-_SHORT = 100  # characters of an intent that is remembered
 
 
 @lru_cache(maxsize=4096)  # many answers have the same noise
@@ -105,10 +104,10 @@ class _Entries:
         self._shared = dict[int, tuple[int, int]]()
         self._intents, self._keyed, self._keys = dict[int, _Intended](), set[int](), set[str]()
         self._unpaid = dict[int, int]()  # what of a settled intent no outcome was charged
-        self._counts = CountJudge(public, work)
+        self._quick = QuickJudge(public, work)
 
     def check(self, lines: Sequence[Sealed]) -> None:
-        right = self._counts.judged(lines)
+        right = self._quick.judged(lines)
         for quick, run in groupby(range(len(lines)), right.__getitem__):
             some = [lines[i] for i in run]
             if not (quick and self._pass(some)):
@@ -116,21 +115,23 @@ class _Entries:
                     self._take(line, self._judge(line))
 
     def _pass(self, lines: Sequence[Sealed]) -> bool:
-        """Take counts that are what they say, for their price, all of them or none: it remains whom they belong to."""
-        new = {line.key for line in lines if line.key is not None}
-        intents = dict[int | None, int]()
-        for line in lines:
-            intents[line.intent] = intents.get(line.intent, 0) + line.atoms
-        free = intents.pop(None, 0)
-        paid = [self._intents.get(seq) for seq in intents if seq is not None]
-        belong = all(one is not None and not one.gate for one in paid) and not free
-        if not belong or len(new) < len(lines) or not new.isdisjoint(self._keys):
+        """Take lines that are what they say, for their price, all of them or none: it remains whom they belong to."""
+        opened = {line.seq: _Intended(line.atoms, False) for line in lines if line.kind == "intent"}
+        outcomes = [line for line in lines if line.kind != "intent"]
+        new = {line.key for line in outcomes if line.key is not None}
+        charged = dict[int | None, int]()
+        for line in outcomes:
+            charged[line.intent] = charged.get(line.intent, 0) + line.atoms
+        free = charged.pop(None, 0)
+        paid = {seq: opened.get(seq) or self._intents.get(seq) for seq in charged if seq is not None}
+        belong = all(one is not None and not one.gate for one in paid.values()) and not free
+        if not belong or len(new) < len(outcomes) or not new.isdisjoint(self._keys):
             return False
         self._keys |= new
-        self._keyed.update([line.seq for line in lines])
-        for seq, atoms in intents.items():
-            if seq is not None:
-                self._unpaid[seq] = self._unpaid.get(seq, self._intents[seq].atoms) - atoms
+        self._keyed.update([line.seq for line in outcomes])
+        self._intents.update(opened)
+        for seq in paid:
+            self._unpaid[seq] = self._unpaid.get(seq, self._intents[seq].atoms) - charged[seq]
         return True
 
     def _take(self, line: Sealed, entry: Entry) -> None:
@@ -197,18 +198,8 @@ def _words(text: object, most: int, what: str) -> None:
 
 def _entry(line: Sealed) -> Entry:
     """The entry of a line. Encoded again it must be the line: so every field has its type, and there is no other."""
-    short = line.kind == "intent" and len(line.body) <= _SHORT
-    return _short_intent(line.body) if short else _spelled(line.kind, line.body)
-
-
-@lru_cache(maxsize=256)  # each question that is asked by itself has an intent, and nearly all of these say the same
-def _short_intent(body: str) -> Entry:
-    return _spelled("intent", body)
-
-
-def _spelled(kind: str, body: str) -> Entry:
-    entry = decode(kind, body)
-    _need(spells(entry, kind, body), "its body is not in the one spelling that is used here")
+    entry = decode(line.kind, line.body)
+    _need(spells(entry, line.kind, line.body), "its body is not in the one spelling that is used here")
     return entry
 
 

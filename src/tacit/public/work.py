@@ -1,4 +1,4 @@
-"""How much work the entries of a published file are, counted before it is done. Called by `check` and `counts`.
+"""How much work the entries of a published file are, counted before it is done. Called by `check` and `quick`.
 
 A few characters of a question may announce millions of weights, and entries that were told for nothing are as many as
 the writer of a file likes. So all entries together have so many steps, by the size of their file. A step is what a
@@ -8,7 +8,7 @@ processor does in about a nanosecond; no clock is read, and every machine refuse
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import MsgspecError
 from msgspec.json import Decoder
@@ -65,11 +65,11 @@ def steps_of(line: Sealed, domain: Domain) -> int:
 def _steps(asked: Announced | None, sizes: Mapping[str, int]) -> int:
     if asked is None:
         return 0
-    weights = sum(_of_weights(factor.shape) for factor in asked.factors)
+    weights = sum(of_weights(factor.shape) for factor in asked.factors)
     return weights + _of_residuals(asked.scopes, sizes) + (0 if asked.where is None else _steps(asked.where, sizes))
 
 
-def _of_weights(shape: list[int]) -> int:
+def of_weights(shape: Sequence[int]) -> int:
     """Steps for a factor: a table over several attributes is tried for being a product of smaller ones."""
     if not 0 < len(shape) <= MAX_JOINED or not all(0 < size <= MOST_READ for size in shape):
         return 0  # it is refused before anything is made of it

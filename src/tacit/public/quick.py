@@ -1,0 +1,326 @@
+"""Entries that a ledger may have a million of, judged by their text: counts, sums, tables, intents. Called by `check`.
+
+What is said here is only ever yes: of a line that is not waved through, `check` finds out by the slow way whether it is
+right, and says what is wrong with it. So everything here may be narrower than the format, and nothing wider.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from msgspec import MsgspecError, Struct, to_builtins
+from msgspec.json import Decoder, Encoder, decode
+
+from tacit.errors import TacitError
+from tacit.exact.price import Sensitivity, price
+from tacit.model.body import MeasuredQuery, MeasuredTable, SaidIntent, ToldQuery, WrittenNoise
+from tacit.model.factor import GRID, alone_in_digits, alone_in_rows, alone_in_runs, alone_in_steps, conditions_in_digits
+from tacit.model.noise_law import Noise
+from tacit.model.query import MOST_READ, query_key
+from tacit.model.request import Declared
+from tacit.model.workload import MAX_ANSWERS, table_key
+from tacit.public.work import Work, of_weights
+from tacit.store.chain import Sealed, canonical
+
+_KEPT = 2**24  # characters of texts that are remembered: many questions share theirs
+_DIGITS = 4098  # characters of the weights of one condition, quotes included
+_MOST_STEPS = 2**16  # characters of weights in steps
+_SHORT = 100  # characters of an intent that is remembered
+_MOST_WORDS = 2**16  # characters of a note
+_LEAST, _MOST = 1e-3, 1e15  # between which msgspec spells a number as `canonical` does
+_LONG = 2**63  # whole numbers are of 64 bits
+
+# A body is what stands before its weights, the weights on each attribute, and what was released.
+_BEFORE, _BETWEEN = '"factors":[{"scope":["', '},{"scope":["'
+_AND, _SHAPE, _WEIGHTS = '","', '"],"shape":', ',"weights":'
+_RUNS = re.compile(r"\[(0|[1-9][0-9]{0,7})(,[1-9][0-9]{0,7})+\]")
+_STEP = "(?:0|[1-9][0-9]{0,6})"
+_STEPS = re.compile(rf"\[{_STEP}(?:,{_STEP})+\]")
+_WHOLE = "(?:0|-?[1-9][0-9]{0,17})"  # below 2^63 in size
+
+
+class About(NamedTuple):
+    """What a factor is about: one attribute or two, how many values they have, and its grid."""
+
+    scope: tuple[str, ...]
+    shape: tuple[int, ...]
+    unit: int
+
+
+class Weighed(NamedTuple):
+    """A factor: which values of its attributes count, wholly or in steps of `unit`."""
+
+    scope: tuple[str, ...]
+    cells: int
+    steps: int  # of work, to make it
+    unit: int
+    alone: bool  # whether it may stand by itself: in its canonical orientation it may
+
+
+class _Form(NamedTuple):
+    """How bodies of one form are read, what ends their weights, the end of one of them, and what all their ends are."""
+
+    read: Callable[[str], MeasuredQuery | MeasuredTable | ToldQuery]
+    after: str
+    end: str
+    ends: re.Pattern[str]
+
+
+class Begun(NamedTuple):
+    """What a body says before its weights, and what follows from that."""
+
+    form: _Form
+    complement: bool
+    prices: Mapping[int, int]  # in atoms, by the unit of the weights
+    names: tuple[str, ...] = ()  # of a table
+    answers: int = 1
+
+
+_QUERY, _TABLE = '}],"kind":"query"}', "}]}}"
+_FORMS = {
+    "measured": (
+        _Form(
+            Decoder(MeasuredQuery).decode,
+            _QUERY,
+            ',"unit":1,"values":[0]}',
+            re.compile(rf',"unit":(1|{GRID}),"values":\[({_WHOLE})\]\}}'),
+        ),
+        _Form(
+            Decoder(MeasuredTable).decode,
+            _TABLE,
+            ',"unit":1,"values":[0]}',
+            re.compile(rf',"unit":(1),"values":\[({_WHOLE}(?:,{_WHOLE})*)\]\}}'),
+        ),
+    ),
+    "told": (_Form(Decoder(ToldQuery).decode, _QUERY, ',"told":0}', re.compile(rf',"told":()({_WHOLE})\}}')),),
+}
+_said = Decoder(SaidIntent).decode
+_encode = Encoder().encode
+Form = TypeVar("Form", bound=Struct)
+
+
+class QuickJudge:
+    """Judges lines, about what was declared."""
+
+    def __init__(self, public: Declared, work: Work) -> None:
+        self._public, self._work = public, work
+        self._beginnings: dict[str, dict[str, Begun]] = {kind: {} for kind in _FORMS}
+        self._weighed = dict[str, Weighed]()
+        self._about = dict[str, About]()
+        self._spelled = {canonical(name)[1:-1]: name for name in public.domain.sizes}
+        self._intents = set[str]()
+        self._narrow = _products(public.domain.sizes)
+        self._room = _KEPT
+
+    def judged(self, lines: Sequence[Sealed]) -> list[bool]:
+        """For each line whether it is an answer to a query, a table or an intent, in its one spelling.
+
+        Guarantee: where it is, `decode` reads its body and `encode` writes it so again. The question is about the
+            declared domain and in canonical form, the key is that of the question (not one beside it), the grid is its
+            own, there are as many numbers as it has answers, and the atoms are what the noise costs. An intent says its
+            purpose in words. Nothing is said of the intent that a line belongs to, and of the numbers.
+        Formula: a body is beginning, weights and end, each in its one spelling. Canonical factors about different
+            attributes, in the order of these, are a canonical query.
+        """
+        return [self._right(line) if line.kind in _FORMS else self._intended(line) for line in lines]
+
+    def _intended(self, line: Sealed) -> bool:
+        """Whether this is an intent in few words. What is asked by itself has one, and most of these say the same."""
+        if line.kind != "intent" or line.key is not None or line.intent is not None:
+            return False
+        text = line.body
+        if text in self._intents:
+            return True
+        said = _read(_said, text) if len(text) <= _SHORT else None
+        if said is None or not said.purpose.isprintable():
+            return False
+        self._remember(len(text))
+        self._intents.add(text)
+        return True
+
+    def _right(self, line: Sealed) -> bool:
+        start, _, rest = line.body.partition(_BEFORE)
+        begun = self._beginnings[line.kind].get(start) or self._beginning(line.kind, start)
+        if begun is None:
+            return False
+        factors, _, end = rest.rpartition(begun.form.after)
+        ended = begun.form.ends.fullmatch(end)
+        if ended is None or ended[2].count(",") + 1 != begun.answers:
+            return False
+        unit = self._unit(line, factors)
+        if unit is None or begun.prices.get(unit) != line.atoms or ended[1] not in ("", str(unit)):
+            return False
+        key = query_key(f'{{"scope":["{factors}}}'.encode(), complement=begun.complement)
+        return line.key == (table_key(begun.names, key) if begun.names else key)
+
+    def _unit(self, line: Sealed, factors: str) -> int | None:
+        """The grid of a query by its weights; None unless they are its canonical form, and can be read again."""
+        found = self._narrow.match(factors)
+        if found is None:
+            unit = self._product(line, factors)
+        elif found.lastindex is None:
+            unit = 1
+        else:
+            steps = zip(self._narrow.before_steps, found.groups(), strict=True)
+            known = [self._known(before + written) for before, written in steps if written is not None]
+            unit = GRID if all(known) else None
+        if unit is None or _BETWEEN in factors:
+            return unit
+        only = self._weighed.get(factors) or self._factor(factors)
+        return unit if only is not None and only.alone else None
+
+    def _product(self, line: Sealed, factors: str) -> int | None:
+        """The grid of factors about different attributes, in the order of these, that can be read again.
+
+        What it takes to make them is counted, as few characters may announce much: a report reads all questions.
+        """
+        before, names, weights, work, whole = tuple[str, ...](), list[str](), 0, 0, 1
+        for text in factors.split(_BETWEEN):
+            one = self._known(text)
+            if one is None or one.scope <= before:
+                return None
+            before, cells, steps, unit, _ = one  # at once: names are read at thrice the price
+            names += before
+            weights += cells
+            work += steps
+            whole = max(whole, unit)
+        if len(set(names)) < len(names) or weights > MOST_READ:
+            return None
+        self._work.take(line.seq, work)
+        return whole
+
+    def _beginning(self, kind: str, start: str) -> Begun | None:
+        """What stands before the weights of a body, if it is what this kind begins with, in its one spelling."""
+        for form in _FORMS[kind]:
+            text = f'{start}"factors":[{form.after[1:]}{form.end}'  # a body without weights
+            if (found := self._begun(form, text)) is not None:
+                self._remember(len(text))
+                self._beginnings[kind][start] = found
+                return found
+        return None
+
+    def _begun(self, form: _Form, text: str) -> Begun | None:
+        read = _read(form.read, text)
+        if read is None:
+            return None
+        if isinstance(read, ToldQuery):
+            return Begun(form, read.question.complement, {1: 0, GRID: 0}) if _sayable(read) else None
+        if isinstance(read, MeasuredQuery):
+            return Begun(form, read.question.complement, self._prices(read.noise, 1, (1, GRID)))
+        names, sizes = tuple(read.question.names), self._public.domain.sizes
+        if list(names) != sorted(set(names)) or not all(name in sizes for name in names):
+            return None
+        answers = math.prod(sizes[name] for name in names)
+        if not 1 < answers <= MAX_ANSWERS:  # a table of one cell moves less than others
+            return None
+        return Begun(form, read.question.where.complement, self._prices(read.noise, 2, (1,)), names, answers)
+
+    def _prices(self, noise: WrittenNoise, moves: int, units: Sequence[int]) -> dict[int, int]:
+        """What answers that move so far, in L1 and in squared L2, cost with this noise: in atoms, for each grid."""
+        if not _LEAST < noise.scale < _MOST:
+            return {}
+        try:
+            law = Noise(noise.kind, noise.scale)  # type: ignore[arg-type]
+            far = Sensitivity(moves, moves).times(self._public.rows_per_person)
+            return {unit: price(law, far, unit, self._public.total.measure).atoms for unit in units}
+        except (ValueError, TacitError):
+            return {}
+
+    def _known(self, text: str) -> Weighed | None:
+        """A factor, which is remembered: many questions have the same."""
+        found = self._weighed.get(text) or self._factor(text)
+        if found is not None and text not in self._weighed:
+            self._remember(len(text))
+            self._weighed[text] = found
+        return found
+
+    def _factor(self, text: str) -> Weighed | None:
+        """A factor, if it is about attributes of the domain, in its one spelling and in few characters."""
+        said, _, weights = text.rpartition(_WEIGHTS)
+        about = self._about.get(said) or self._attributes(said)
+        alone = None if about is None else _alone(about, weights)
+        if about is None or alone is None:
+            return None
+        return Weighed(about.scope, math.prod(about.shape), of_weights(about.shape), about.unit, alone)
+
+    def _attributes(self, text: str) -> About | None:
+        """What a factor is about, by what is written before its weights."""
+        named, _, rest = text.partition(_SHAPE)
+        scope = tuple(self._spelled[name] for name in named.split(_AND) if name in self._spelled)
+        shape = tuple(self._public.domain.sizes[name] for name in scope)
+        written = {f"[{','.join(map(str, shape))}]" + f',"unit":{unit}': unit for unit in (1, GRID)}
+        whole = _AND.join(canonical(name)[1:-1] for name in scope) == named
+        if not whole or rest not in written or len(scope) > 2 or list(scope) != sorted(set(scope)):
+            return None
+        self._remember(len(text))
+        self._about[text] = about = About(scope, shape, written[rest])
+        return about
+
+    def _remember(self, size: int) -> None:
+        """Forget everything, where there is no room for so much more."""
+        self._room -= size
+        if self._room < 0:
+            for known in self._beginnings.values():
+                known.clear()
+            self._weighed.clear()
+            self._about.clear()
+            self._intents.clear()
+            self._room = _KEPT - size
+
+
+class _Narrow(NamedTuple):
+    """Matches products of weights on attributes with few values; and, for its groups, what stands before steps."""
+
+    match: Callable[[str], re.Match[str] | None]
+    before_steps: tuple[str, ...]
+
+
+def _products(sizes: Mapping[str, int]) -> _Narrow:
+    """Products of weights on attributes with few values, at a third of what each factor by itself takes.
+
+    A group for each attribute has its weights where they are in steps, which are still to be judged.
+    """
+    some = {name: digits for name in sorted(sizes) if (digits := conditions_in_digits(sizes[name])) is not None}
+    named = {name: f'{canonical(name)[1:-1]}{_SHAPE}[{sizes[name]}],"unit":' for name in some}
+    each = [
+        f"{re.escape(before)}(?:1{_WEIGHTS}{some[name]}|{GRID}{_WEIGHTS}({_STEPS.pattern}))"
+        for name, before in named.items()
+    ]
+    between = re.escape(_BETWEEN)
+    # Each may be left out, and none stands first behind what stands between two.
+    match = re.compile("".join(f"(?:(?:^|(?<!^){between}){one})?" for one in each) or "(?!)").fullmatch
+    return _Narrow(match, tuple(f"{before}{GRID}{_WEIGHTS}" for before in named.values()))
+
+
+def _alone(about: About, weights: str) -> bool | None:
+    """Whether these weights may stand by themselves. None of what are none."""
+    tied, (first, size) = len(about.shape) > 1, (about.shape[0], about.shape[-1])
+    if about.unit == GRID:
+        short = not tied and len(weights) <= _MOST_STEPS and _STEPS.fullmatch(weights)
+        return alone_in_steps(size, decode(weights)) if short else None
+    if len(weights) > _DIGITS:
+        return None
+    if weights[:1] == weights[-1:] == '"':
+        return alone_in_rows(first, size, weights[1:-1]) if tied else alone_in_digits(size, weights[1:-1])
+    return alone_in_runs(size, decode(weights)) if not tied and _RUNS.fullmatch(weights) else None
+
+
+def _sayable(told: ToldQuery) -> bool:
+    """Whether a free answer has words that can be printed, and bars that are some."""
+    said = (told.note, *(about for _, about, _ in told.bars))
+    words = all(one.isprintable() and len(one) <= _MOST_WORDS for one in said)
+    return words and all(0 <= width < _LONG and _LEAST < confidence < 1 for width, _, confidence in told.bars)
+
+
+def _read(decoded: Callable[[str], Form], text: str) -> Form | None:
+    """What a text says, if it can be decoded and is in its one spelling."""
+    try:
+        read = decoded(text)
+    except (MsgspecError, UnicodeError):
+        return None
+    # msgspec spells printable ASCII as `canonical` does, and what is beyond it in another way.
+    quickly = text.isascii() and "\x7f" not in text and _encode(read) == text.encode()
+    return read if quickly or canonical(to_builtins(read)) == text else None
