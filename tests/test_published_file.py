@@ -289,6 +289,73 @@ def test_what_follows_by_its_hashes_but_is_not_true_is_refused(published: Path, 
         tacit.read(published.with_name("changed.jsonl"))
 
 
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of six counts that were asked one by one, so that their intents have one body and one price."""
+    folder = tmp_path_factory.mktemp("asked")
+    with start(folder, mechanism="direct", hits=None) as session:
+        for value in range(6):
+            session.ask(tacit.count(a=value))
+        tacit.publish(session, folder / "p.jsonl")
+    lines = [json.loads(line) for line in (folder / "p.jsonl").read_text().splitlines()[1:-1]]
+    assert Counter((e["body"], e["atoms"]) for e in lines if e["kind"] == "intent").most_common(1)[0][1] == 6
+    return folder / "p.jsonl"
+
+
+WRONG_INTENTS: dict[str, tuple[dict[str, Any], str]] = {
+    "another name of the same length": ({"body": '{"Purpose":"measure 1"}'}, "not one that this program wrote"),
+    "another spelling": ({"body": '{"purpose": "measure 1"}'}, "not in the one spelling"),
+    "a purpose that a terminal obeys": ({"body": canonical({"purpose": "\x1b[2J"})}, "not a printable text"),
+    "a key": ({"key": "0" * 64}, "only outcomes have keys and intents"),
+    "an intent of its own": ({"intent": 5}, "only outcomes have keys and intents"),
+    "more than is charged": ({"atoms": 10**11}, "not charged what was set aside"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_INTENTS)
+def test_a_wrong_intent_among_many_that_say_the_same_is_named(asked: Path, wrong: str) -> None:
+    """What their one body says is remembered; whether it may stand in a line is judged for every line."""
+    changes, why = WRONG_INTENTS[wrong]
+
+    def change(header: dict[str, Any], entries: list[dict[str, Any]]) -> None:
+        (intent,) = (entry for entry in entries if entry["seq"] == 7)
+        assert intent["kind"] == "intent"
+        intent.update(changes)
+
+    tacit.verify(asked)  # so that the body was taken before
+    with pytest.raises(tacit.ConfigError, match=f"Entry 7 is wrong: .*{why}"):
+        tacit.verify(resealed(asked, change))
+
+
+def test_intents_with_one_body_have_each_its_own_atoms(asked: Path, published: Path) -> None:
+    honest = tacit.verify(asked)
+
+    def more(header: dict[str, Any], entries: list[dict[str, Any]]) -> None:
+        for _ in range(2):
+            dropped(1, is_answer)(header, entries)
+        entries[-2]["atoms"] = entries[-1]["atoms"] = 2000
+
+    found = tacit.verify(resealed(asked, more))
+    assert found.spent.atoms == honest.spent.atoms + 1000 + 2000
+
+    def same_gate_for_less(header: dict[str, Any], entries: list[dict[str, Any]]) -> None:
+        last, gate = entries[-1], gate_intent(entries)
+        entries.append(gate | {"seq": last["seq"] + 1, "atoms": 1000})
+
+    number = tacit.verify(published).entries + 1
+    with pytest.raises(tacit.ConfigError, match=f"Entry {number} is wrong: its noise costs"):
+        tacit.verify(resealed(published, same_gate_for_less))
+
+
+def test_a_line_of_another_kind_does_not_say_what_an_intent_said(asked: Path) -> None:
+    def change(header: dict[str, Any], entries: list[dict[str, Any]]) -> None:
+        entries.append(entries[0] | {"seq": entries[-1]["seq"] + 1, "kind": "terms", "atoms": 0})
+
+    number = tacit.verify(asked).entries + 1
+    with pytest.raises(tacit.ConfigError, match=f"Entry {number} is wrong: it is not one that this program wrote"):
+        tacit.verify(resealed(asked, change))
+
+
 def test_what_was_dropped_at_its_full_charge_is_sound(published: Path) -> None:
     honest = tacit.verify(published)  # the control of the lies above: two processes may buy the same at once
     found = tacit.verify(resealed(published, dropped(1, is_answer)))

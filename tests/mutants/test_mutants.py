@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
+import select
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import campaign
 import pytest
 from campaign import ROOT, Verdict, note, planted, trial
 from catalogue import MUTANTS
 from mutant import Mutant
 from operators import mutants
+
+from support import PATIENCE, until
 
 SLOW = {"audit", "crash", "spark", "browser"}
 
@@ -78,6 +84,27 @@ def test_operators_are_swapped_one_at_a_time() -> None:
 
 def _last(source: str) -> str:
     return ast.unparse(ast.parse(source)).splitlines()[-1].strip()
+
+
+def test_a_run_that_hangs_is_ended_and_the_next_one_has_its_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs, passes, reached = tmp_path / "test_hangs.py", tmp_path / "test_passes.py", tmp_path / "reached"
+    wait = f"    pathlib.Path({str(reached)!r}).touch()\n    threading.Event().wait()\n"
+    hangs.write_text(f"import pathlib, threading\n\ndef test() -> None:\n{wait}")
+    passes.write_text("def test() -> None: ...\n")
+
+    def impatient(readable: list[Any], writable: list[Any], broken: list[Any], patience: float) -> Any:
+        assert patience == PATIENCE
+        until(reached.exists)
+        return select.select(readable, writable, broken, 0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(campaign, "select", SimpleNamespace(select=impatient))
+        verdict = trial([str(hangs)])
+    assert (verdict.passed, verdict.failed, verdict.said) == (0, None, "the tests hang")
+    assert not verdict.caught
+    assert trial([str(passes)]).passed == 1
 
 
 # The campaign: `make audit`.
