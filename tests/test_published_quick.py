@@ -247,6 +247,7 @@ def changed_bodies(body: str) -> Iterator[str]:
         ('"unit":1,"weights"', '"unit":1048576,"weights"'),
         ('"unit":1048576', '"unit":1'),
         ('"unit":1048576', '"unit":2'),
+        ('"unit":1048576,"values"', '"unit":1,"values"'),
         ('"unit":1,', '"unit":1,"unit":1,'),
         ("f", "F"),
         ("0", "f"),

@@ -306,6 +306,18 @@ def test_a_table_over_two_attributes_may_stand_alone_where_its_canonical_form_do
     assert len(found) == kinds
 
 
+def test_the_complement_of_a_product_is_no_question_however_few_cells_it_has() -> None:
+    few = 0
+    for some, others in product(product((0, 1), repeat=4), repeat=2):
+        factor = Factor(("a", "b"), 1 - np.outer(some, others), 1)
+        digits = write_weights(factor)
+        assert isinstance(digits, str)
+        said = alone_in_rows(4, 4, digits)
+        assert said is may_stand_alone(factor)
+        few += said is False and int(factor.weights.sum()) < 8
+    assert few == 16  # those of three values of one attribute and three of the other
+
+
 def test_a_large_table_over_two_attributes_is_written_in_runs_where_few_of_its_cells_differ() -> None:
     ragged = np.random.default_rng(5).integers(0, 2, (20, 30))
     plain = (np.arange(600) > 313).reshape(20, 30).astype(int)  # two ties of two rows, in two runs

@@ -479,7 +479,7 @@ PRICES = (
         "model/factor.py",
         'return len(some - {"1" * size}) > 1 and _is_canonical(',
         "return _is_canonical(",
-        "model/test_question_values.py::test_a_table_over_two_attributes_may_stand_alone_where_its_canonical_form_does",
+        "model/test_question_values.py::test_the_complement_of_a_product_is_no_question_however_few_cells_it_has",
         "test_published_quick.py::test_lines_are_judged_the_quick_way_only_where_the_slow_way_takes_them",
     ),
     plant(
