@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
@@ -197,6 +198,13 @@ def half_width_within(query: Query, domain: Domain, noise: Noise, confidence: fl
 
 def _rest(where: Query, names: tuple[str, ...], query: Query) -> Query | None:
     """The condition on these attributes that, together with `where`, makes the query; None where there is none."""
+    try:
+        return _quotient(where, names, query)
+    except InvalidQuery:  # as a product, one of them would be a larger table than a question may have
+        return None
+
+
+def _quotient(where: Query, names: tuple[str, ...], query: Query) -> Query | None:
     theirs = plain_product(where)
     apart = [factor for factor in theirs if set(factor.scope).isdisjoint(names)]
     mine = {_form(factor): factor for factor in plain_product(query)}
