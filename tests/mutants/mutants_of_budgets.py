@@ -286,6 +286,22 @@ BUDGETS = (
         "release/test_noisy_table.py::test_a_table_tells_what_is_a_sum_of_its_cells_and_nothing_else",
     ),
     plant(
+        "what tells a question is not found by the complement of the question",
+        "the same question gets the same answer",
+        "release/candidates.py",
+        "sides, found = (_Side(query), _Side(~query)), list[list[int]]()",
+        "sides, found = (_Side(query),), list[list[int]]()",
+        "release/test_candidates.py::test_what_tells_a_question_is_what_is_found_by_trying_one_after_the_other",
+    ),
+    plant(
+        "what tells a question is found, and not what told it first",
+        "the same question gets the same answer",
+        "release/candidates.py",
+        "return merge(*found)",
+        "return iter(sum(found, []))",
+        "release/test_candidates.py::test_what_tells_a_question_is_what_is_found_by_trying_one_after_the_other",
+    ),
+    plant(
         "a gate that stays open is nobody's",
         "what an answer says that it cost is what was spent",
         "release/account.py",

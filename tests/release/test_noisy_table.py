@@ -148,6 +148,25 @@ def test_a_table_whose_condition_ties_its_groups_to_others_is_bought_once(tmp_pa
         assert 0 < series.ask(coarse).cost.atoms <= most
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "SELECT a, COUNT(*) FROM data WHERE b < 700 GROUP BY a",
+        "SELECT c, COUNT(*) FROM data WHERE NOT (a < 700 AND b < 700) GROUP BY c",
+    ],
+)
+def test_a_table_refuses_no_question_that_it_does_not_tell(tmp_path: Path, table: str) -> None:
+    """As a product of factors, some of these would be a table of 4 million values, which no question may have."""
+    sizes = {"a": 2_000, "b": 2_000, "c": 20_000}
+    rows = pd.DataFrame({name: np.arange(500) % size for name, size in sizes.items()})
+    domain = tacit.Domain({name: tacit.integer(0, size - 1) for name, size in sizes.items()})
+    budget = tacit.Budget(epsilon=1.0, delta=0.0)
+    with tacit.open(data=rows, domain=domain, budget=budget, ledger=tmp_path / "l", mechanism="direct") as session:
+        session.ask(table)
+        for asked in ("a < 100 AND b < 500", "b < 100 AND c < 500", "NOT (a < 100 AND b < 300)", "c < 100"):
+            assert session.ask(f"SELECT COUNT(*) FROM data WHERE {asked}").cost.atoms
+
+
 CELLS = [f"SELECT COUNT(*) FROM data WHERE inc = {inc} AND g = '{g}'" for inc in range(4) for g in "ab"]
 APART = "SELECT inc, COUNT(*) FROM data WHERE g = 'a' GROUP BY inc"
 WHOLE = "SELECT inc, COUNT(*) FROM data GROUP BY inc"

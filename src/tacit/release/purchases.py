@@ -17,15 +17,17 @@ from numpy.typing import NDArray
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Told
+from tacit.model.factor import Factor
 from tacit.model.facts import EXACT, NOISE, Bar, Facts, Source, joined
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Marginal, Product, Strategy, Tree
+from tacit.release.candidates import Candidates
 from tacit.release.estimate import Centre, Estimate, TableEstimate, of_stored
 from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
-from tacit.release.hypothesis.noisy_table import NoisyTable
+from tacit.release.hypothesis.noisy_table import NoisyTable, conditions_apart
 from tacit.release.public import Public, past
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.flat_table import FlatTable
@@ -88,6 +90,12 @@ class Purchase:
         question = self.measured.question
         return not isinstance(question, Marginal) or question.where.is_everyone
 
+    @property
+    def apart(self) -> tuple[Factor, ...]:
+        """What each question that it tells, or its complement, has among its factors."""
+        question = self.measured.question
+        return conditions_apart(question.where, question.names) if isinstance(question, Marginal) else ()
+
     def covers(self, query: Query) -> bool:
         return self.scope.issuperset(query.scope) and self.release.covers(query)
 
@@ -140,6 +148,7 @@ class Bought:
         self._sure_of = split(confidence).read
         self._purchases: list[Purchase] = []
         self._telling: list[Purchase] = []
+        self._candidates = Candidates()  # the places of those that tell
         self._singles: dict[frozenset[str], int] = {}  # where the first question about some attributes was answered
         self._about: dict[tuple[str, ...], tuple[list[Purchase], list[Purchase]]] = {}
         self._read_to = 0
@@ -158,6 +167,7 @@ class Bought:
                 ours = measured.start is None and not isinstance(measured.question, Marginal | Residuals)
                 if ours or not self._learned:
                     self._telling.append(found)
+                    self._candidates.add(found.scope, found.apart)
         for scope, entry in singles.items():
             self._singles.setdefault(scope, entry)
         self._read_to = max(entries, newest_one)
@@ -168,7 +178,7 @@ class Bought:
 
     def first(self, query: Query) -> Purchase | None:
         """The first purchase that tells a question."""
-        return next((one for one in self._telling if one.covers(query)), None)
+        return next(self._covering(query), None) if self._telling else None
 
     def source(self, names: tuple[str, ...]) -> tuple[Purchase, Ranged] | None:
         """The first purchase that tells all ranges of one attribute or of two, and what it says about them."""
@@ -295,11 +305,18 @@ class Bought:
         others = [one for one in others if one.entry < entry and one.covers(query)]
         return others if best is None else [best, *others]
 
+    def _covering(self, query: Query, after: int = 0) -> Iterator[Purchase]:
+        """The purchases after an entry that tell a question, in order."""
+        for place in self._candidates.of(query):
+            one = self._telling[place]
+            if one.entry > after and one.covers(query):
+                yield one
+
     def _sharper(self, query: Query, told: Estimate) -> Estimate:
         """The same answer, which says so where a later purchase tells it more sharply."""
         receipt, width = told.facts.receipt, told.facts.width
         entry = 0 if receipt is None else receipt.entry
-        later = (one.estimate(query) for one in self._telling if one.entry > entry and one.covers(query))
+        later = (one.estimate(query) for one in self._covering(query, after=entry))
         best = min(later, key=lambda one: one.facts.width or 0, default=None)
         if best is None or best.facts.width is None or (width is not None and best.facts.width >= _MUCH * width):
             return told

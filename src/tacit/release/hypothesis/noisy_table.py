@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
@@ -195,10 +196,30 @@ def half_width_within(query: Query, domain: Domain, noise: Noise, confidence: fl
     return math.ceil(query.unit * float(weighted_widths(noise, cells, confidence)))
 
 
+def conditions_apart(where: Query, names: tuple[str, ...]) -> tuple[Factor, ...]:
+    """What a condition says of other attributes than a table's own.
+
+    Every question that the table tells, or its complement, has each of these among its factors. Where the condition is
+    too large for a product there are none: such a table tells nothing.
+    """
+    if where.complement and not set(where.scope).isdisjoint(names):
+        return ()  # as a product it is one factor, of the table's own attributes and of others
+    try:
+        return tuple(factor for factor in plain_product(where) if set(factor.scope).isdisjoint(names))
+    except InvalidQuery:
+        return ()
+
+
 def _rest(where: Query, names: tuple[str, ...], query: Query) -> Query | None:
     """The condition on these attributes that, together with `where`, makes the query; None where there is none."""
-    theirs = plain_product(where)
-    apart = [factor for factor in theirs if set(factor.scope).isdisjoint(names)]
+    try:
+        return _quotient(where, names, query)
+    except InvalidQuery:  # as a product, one of them would be a larger table than a question may have
+        return None
+
+
+def _quotient(where: Query, names: tuple[str, ...], query: Query) -> Query | None:
+    theirs, apart = plain_product(where), conditions_apart(where, names)
     mine = {_form(factor): factor for factor in plain_product(query)}
     if not all(_form(factor) in mine for factor in apart):
         return None
