@@ -9,6 +9,7 @@ import os
 import random
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any

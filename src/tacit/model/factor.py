@@ -268,17 +268,21 @@ def alone_in_digits(size: int, digits: str) -> bool | None:
 def alone_in_rows(rows: int, size: int, digits: str) -> bool | None:
     """As `alone_in_digits`, of a table over two attributes, the second of which has `size` values.
 
-    None also of a product of two conditions, or of one: in these all rows that meet anything are alike. By itself a
-    table is no question if its complement is a product.
+    None also of a product of two conditions, or of one: in these all rows that meet anything are alike, and so are all
+    columns. By itself a table is no question if its complement is a product.
     """
     bits = _bits_of(rows * size, digits)
     if bits is None:
         return None
     cells = format(bits, f"0{rows * size}b")
-    some = {cells[start : start + size] for start in range(0, len(cells), size)}
-    if len(some - {"0" * size}) < 2:
+    if rows <= size:
+        lines = {cells[start : start + size] for start in range(0, len(cells), size)}
+    else:  # there are fewer columns
+        lines = {cells[start::size] for start in range(size)}
+    longer = max(rows, size)
+    if len(lines - {"0" * longer}) < 2:
         return None
-    return len(some - {"1" * size}) > 1 and _is_canonical(bits.bit_count(), len(cells), cells[0] == "1")
+    return len(lines - {"1" * longer}) > 1 and _is_canonical(bits.bit_count(), len(cells), cells[0] == "1")
 
 
 def _bits_of(cells: int, digits: str) -> int | None:
@@ -290,8 +294,7 @@ def _bits_of(cells: int, digits: str) -> int | None:
     if bits & (1 << spare) - 1:
         return None
     bits >>= spare
-    edges = (bits ^ bits >> 1) & (1 << cells - 1) - 1
-    if cells >= _WIDE and edges.bit_count() <= cells // _PER_RUN:
+    if cells >= _WIDE and ((bits ^ bits >> 1) & (1 << cells - 1) - 1).bit_count() <= cells // _PER_RUN:
         return None  # between so few cells that differ it is written in runs
     return bits
 

@@ -26,8 +26,9 @@ from tacit.public.work import Work, of_weights
 from tacit.store.chain import Sealed, canonical
 
 _KEPT = 2**24  # characters of texts that are remembered: many questions share theirs
-_DIGITS = 4098  # characters of the weights of one condition, quotes included
-_MOST_STEPS = 2**16  # characters of weights in steps
+_DIGITS = 2**12  # characters of the weights of one condition
+_LITTLE = 2**16  # steps of work that a line may always take: a file may take so many for each 64 characters
+_MOST_LISTED = 2**16  # characters of weights as a list
 _SHORT = 100  # characters of an intent that is remembered
 _MOST_WORDS = 2**16  # characters of a note
 _LEAST, _MOST = 1e-3, 1e15  # between which msgspec spells a number as `canonical` does
@@ -46,7 +47,10 @@ class About(NamedTuple):
     """What a factor is about: one attribute or two, how many values they have, and its grid."""
 
     scope: tuple[str, ...]
-    shape: tuple[int, ...]
+    rows: int  # values of the first of two; 0 where there is only one
+    size: int  # values of the last
+    cells: int
+    steps: int  # of work, to make it
     unit: int
 
 
@@ -55,47 +59,54 @@ class Weighed(NamedTuple):
 
     scope: tuple[str, ...]
     cells: int
-    steps: int  # of work, to make it
+    steps: int
     unit: int
     alone: bool  # whether it may stand by itself: in its canonical orientation it may
 
 
 class _Form(NamedTuple):
-    """How bodies of one form are read, what ends their weights, the end of one of them, and what all their ends are."""
+    """How bodies of one form are read, what ends their weights, the end of one of them, and all their ends by grid."""
 
     read: Callable[[str], MeasuredQuery | MeasuredTable | ToldQuery]
     after: str
     end: str
-    ends: re.Pattern[str]
+    ends: Mapping[int, re.Pattern[str]]
+
+
+class _Ending(NamedTuple):
+    """How a body ends on one grid, and what an answer on that costs."""
+
+    match: Callable[[str], re.Match[str] | None]
+    atoms: int
 
 
 class Begun(NamedTuple):
     """What a body says before its weights, and what follows from that."""
 
-    form: _Form
+    after: str
     complement: bool
-    prices: Mapping[int, int]  # in atoms, by the unit of the weights
+    endings: Mapping[int | None, _Ending]  # by the unit of the weights
     names: tuple[str, ...] = ()  # of a table
     answers: int = 1
 
 
-_QUERY, _TABLE = '}],"kind":"query"}', "}]}}"
+_QUERY, _TABLE, _NUMBER = '}],"kind":"query"}', "}]}}", re.compile(rf',"told":{_WHOLE}\}}')
 _FORMS = {
     "measured": (
         _Form(
             Decoder(MeasuredQuery).decode,
             _QUERY,
             ',"unit":1,"values":[0]}',
-            re.compile(rf',"unit":(1|{GRID}),"values":\[({_WHOLE})\]\}}'),
+            {unit: re.compile(rf',"unit":{unit},"values":\[{_WHOLE}\]\}}') for unit in (1, GRID)},
         ),
         _Form(
             Decoder(MeasuredTable).decode,
             _TABLE,
             ',"unit":1,"values":[0]}',
-            re.compile(rf',"unit":(1),"values":\[({_WHOLE}(?:,{_WHOLE})*)\]\}}'),
+            {1: re.compile(rf',"unit":1,"values":\[{_WHOLE}(?:,{_WHOLE})*\]\}}')},
         ),
     ),
-    "told": (_Form(Decoder(ToldQuery).decode, _QUERY, ',"told":0}', re.compile(rf',"told":()({_WHOLE})\}}')),),
+    "told": (_Form(Decoder(ToldQuery).decode, _QUERY, ',"told":0}', {1: _NUMBER, GRID: _NUMBER}),),
 }
 _said = Decoder(SaidIntent).decode
 _encode = Encoder().encode
@@ -146,12 +157,11 @@ class QuickJudge:
         begun = self._beginnings[line.kind].get(start) or self._beginning(line.kind, start)
         if begun is None:
             return False
-        factors, _, end = rest.rpartition(begun.form.after)
-        ended = begun.form.ends.fullmatch(end)
-        if ended is None or ended[2].count(",") + 1 != begun.answers:
+        factors, _, end = rest.rpartition(begun.after)
+        ending = begun.endings.get(self._unit(line, factors))
+        if ending is None or ending.atoms != line.atoms or ending.match(end) is None:
             return False
-        unit = self._unit(line, factors)
-        if unit is None or begun.prices.get(unit) != line.atoms or ended[1] not in ("", str(unit)):
+        if begun.names and end.count(",") - 1 != begun.answers:
             return False
         key = query_key(f'{{"scope":["{factors}}}'.encode(), complement=begun.complement)
         return line.key == (table_key(begun.names, key) if begun.names else key)
@@ -177,20 +187,28 @@ class QuickJudge:
 
         What it takes to make them is counted, as few characters may announce much: a report reads all questions.
         """
-        before, names, weights, work, whole = tuple[str, ...](), list[str](), 0, 0, 1
+        before, tied, weights, work, whole = tuple[str, ...](), False, 0, 0, 1
         for text in factors.split(_BETWEEN):
-            one = self._known(text)
+            one = self._weighed.get(text) or self._known(text)
             if one is None or one.scope <= before:
                 return None
             before, cells, steps, unit, _ = one  # at once: names are read at thrice the price
-            names += before
             weights += cells
             work += steps
-            whole = max(whole, unit)
-        if len(set(names)) < len(names) or weights > MOST_READ:
+            if unit > whole:
+                whole = unit
+            tied = tied or len(before) > 1
+        if weights > MOST_READ or (tied and not self._apart(factors)):
             return None
-        self._work.take(line.seq, work)
+        if work > _LITTLE:
+            self._work.take(line.seq, work)
         return whole
+
+    def _apart(self, factors: str) -> bool:
+        """Whether no two factors are about the same attribute."""
+        found = [self._known(text) for text in factors.split(_BETWEEN)]
+        names = [name for one in found if one is not None for name in one.scope]
+        return len(set(names)) == len(names)
 
     def _beginning(self, kind: str, start: str) -> Begun | None:
         """What stands before the weights of a body, if it is what this kind begins with, in its one spelling."""
@@ -207,32 +225,33 @@ class QuickJudge:
         if read is None:
             return None
         if isinstance(read, ToldQuery):
-            return Begun(form, read.question.complement, {1: 0, GRID: 0}) if _sayable(read) else None
+            return Begun(form.after, read.question.complement, _at({1: 0, GRID: 0}, form)) if _sayable(read) else None
         if isinstance(read, MeasuredQuery):
-            return Begun(form, read.question.complement, self._prices(read.noise, 1, (1, GRID)))
+            return Begun(form.after, read.question.complement, self._priced(form, read.noise, moves=1))
         names, sizes = tuple(read.question.names), self._public.domain.sizes
         if list(names) != sorted(set(names)) or not all(name in sizes for name in names):
             return None
         answers = math.prod(sizes[name] for name in names)
         if not 1 < answers <= MAX_ANSWERS:  # a table of one cell moves less than others
             return None
-        return Begun(form, read.question.where.complement, self._prices(read.noise, 2, (1,)), names, answers)
+        endings = self._priced(form, read.noise, moves=2)
+        return Begun(form.after, read.question.where.complement, endings, names, answers)
 
-    def _prices(self, noise: WrittenNoise, moves: int, units: Sequence[int]) -> dict[int, int]:
-        """What answers that move so far, in L1 and in squared L2, cost with this noise: in atoms, for each grid."""
+    def _priced(self, form: _Form, noise: WrittenNoise, *, moves: int) -> dict[int | None, _Ending]:
+        """The ends of answers that move so far, in L1 and in squared L2, and what they cost with this noise."""
         if not _LEAST < noise.scale < _MOST:
             return {}
         try:
-            law = Noise(noise.kind, noise.scale)  # type: ignore[arg-type]
+            law, measure = Noise(noise.kind, noise.scale), self._public.total.measure  # type: ignore[arg-type]
             far = Sensitivity(moves, moves).times(self._public.rows_per_person)
-            return {unit: price(law, far, unit, self._public.total.measure).atoms for unit in units}
+            return _at({unit: price(law, far, unit, measure).atoms for unit in form.ends}, form)
         except (ValueError, TacitError):
             return {}
 
     def _known(self, text: str) -> Weighed | None:
         """A factor, which is remembered: many questions have the same."""
-        found = self._weighed.get(text) or self._factor(text)
-        if found is not None and text not in self._weighed:
+        found = self._weighed.get(text)
+        if found is None and (found := self._factor(text)) is not None:
             self._remember(len(text))
             self._weighed[text] = found
         return found
@@ -241,10 +260,10 @@ class QuickJudge:
         """A factor, if it is about attributes of the domain, in its one spelling and in few characters."""
         said, _, weights = text.rpartition(_WEIGHTS)
         about = self._about.get(said) or self._attributes(said)
-        alone = None if about is None else _alone(about, weights)
+        alone = None if about is None or not weights else _alone(about, weights)
         if about is None or alone is None:
             return None
-        return Weighed(about.scope, math.prod(about.shape), of_weights(about.shape), about.unit, alone)
+        return Weighed(about.scope, about.cells, about.steps, about.unit, alone)
 
     def _attributes(self, text: str) -> About | None:
         """What a factor is about, by what is written before its weights."""
@@ -256,7 +275,8 @@ class QuickJudge:
         if not whole or rest not in written or len(scope) > 2 or list(scope) != sorted(set(scope)):
             return None
         self._remember(len(text))
-        self._about[text] = about = About(scope, shape, written[rest])
+        rows = shape[0] if len(shape) > 1 else 0
+        self._about[text] = about = About(scope, rows, shape[-1], math.prod(shape), of_weights(shape), written[rest])
         return about
 
     def _remember(self, size: int) -> None:
@@ -295,17 +315,23 @@ def _products(sizes: Mapping[str, int]) -> _Narrow:
     return _Narrow(match, tuple(f"{before}{GRID}{_WEIGHTS}" for before in named.values()))
 
 
+def _at(prices: Mapping[int, int], form: _Form) -> dict[int | None, _Ending]:
+    return {unit: _Ending(ends.fullmatch, prices[unit]) for unit, ends in form.ends.items()}
+
+
 def _alone(about: About, weights: str) -> bool | None:
     """Whether these weights may stand by themselves. None of what are none."""
-    tied, (first, size) = len(about.shape) > 1, (about.shape[0], about.shape[-1])
-    if about.unit == GRID:
-        short = not tied and len(weights) <= _MOST_STEPS and _STEPS.fullmatch(weights)
-        return alone_in_steps(size, decode(weights)) if short else None
-    if len(weights) > _DIGITS:
+    _, rows, size, _, _, unit = about
+    if unit == 1 and weights[0] == '"':
+        digits = weights[1:-1]
+        if weights[-1] != '"' or len(digits) > _DIGITS:
+            return None
+        return alone_in_rows(rows, size, digits) if rows else alone_in_digits(size, digits)
+    if rows or len(weights) > _MOST_LISTED:
         return None
-    if weights[:1] == weights[-1:] == '"':
-        return alone_in_rows(first, size, weights[1:-1]) if tied else alone_in_digits(size, weights[1:-1])
-    return alone_in_runs(size, decode(weights)) if not tied and _RUNS.fullmatch(weights) else None
+    if unit == 1:
+        return alone_in_runs(size, decode(weights)) if _RUNS.fullmatch(weights) else None
+    return alone_in_steps(size, decode(weights)) if _STEPS.fullmatch(weights) else None
 
 
 def _sayable(told: ToldQuery) -> bool:
