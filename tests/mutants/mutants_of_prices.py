@@ -442,7 +442,7 @@ PRICES = (
         "published factors about the same attribute",
         "a published question has one spelling",
         "public/quick.py",
-        " or (tied and not self._apart(factors)):",
+        " or (tied and len(set(names)) < len(names)):",
         ":",
         "test_published_quick.py::test_lines_are_judged_the_quick_way_only_where_the_slow_way_takes_them",
     ),

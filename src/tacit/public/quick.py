@@ -187,7 +187,7 @@ class QuickJudge:
 
         What it takes to make them is counted, as few characters may announce much: a report reads all questions.
         """
-        before, tied, weights, work, whole = tuple[str, ...](), False, 0, 0, 1
+        before, names, tied, weights, work, whole = tuple[str, ...](), tuple[str, ...](), False, 0, 0, 1
         for text in factors.split(_BETWEEN):
             one = self._weighed.get(text) or self._known(text)
             if one is None or one.scope <= before:
@@ -197,18 +197,13 @@ class QuickJudge:
             work += steps
             if unit > whole:
                 whole = unit
+            names += before
             tied = tied or len(before) > 1
-        if weights > MOST_READ or (tied and not self._apart(factors)):
+        if weights > MOST_READ or (tied and len(set(names)) < len(names)):
             return None
         if work > _LITTLE:
             self._work.take(line.seq, work)
         return whole
-
-    def _apart(self, factors: str) -> bool:
-        """Whether no two factors are about the same attribute."""
-        found = [self._known(text) for text in factors.split(_BETWEEN)]
-        names = [name for one in found if one is not None for name in one.scope]
-        return len(set(names)) == len(names)
 
     def _beginning(self, kind: str, start: str) -> Begun | None:
         """What stands before the weights of a body, if it is what this kind begins with, in its one spelling."""
