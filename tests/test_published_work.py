@@ -112,20 +112,29 @@ def test_counts_on_wide_attributes_are_judged_without_making_them(
 
 
 def test_a_wide_count_that_could_not_be_read_again_is_not_waved_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    declared, steps = Declared(DOMAIN, 2, 1, Loss("gdp", 10**12)), Work(0)
-    assert QuickJudge(declared, steps).judged([wide(1)]) == [True]
-    assert steps.left == MOST_READ_STEPS - 2 * BINS * MADE  # somebody will make it, for a report or for an answer
+    declared = Declared(DOMAIN, 2, 1, Loss("gdp", 10**12))
+    # Somebody will make it, for a report or for an answer.
+    assert QuickJudge(declared).judged([wide(1)]) == [2 * BINS * MADE] == [steps_of(wide(1), DOMAIN)]
     monkeypatch.setattr(quick, "MOST_READ", 2 * BINS - 1)
-    assert QuickJudge(declared, steps).judged([wide(1)]) == [False]
-    assert steps.left == MOST_READ_STEPS - 2 * BINS * MADE  # and nothing was done
+    assert QuickJudge(declared).judged([wide(1)]) == [None]
 
 
-def test_what_a_report_would_make_is_counted_when_a_file_is_read(hostile: Path) -> None:
-    """40 counts of 16 conditions on 2^24 bins, in 74 KB, were read at once, and a report of them took 10 GB."""
-    steps = Work(0)
-    line = wide(1)
-    QuickJudge(Declared(DOMAIN, 2, 1, Loss("gdp", 10**12)), steps).judged([line])
-    assert MOST_READ_STEPS - steps.left == steps_of(line, DOMAIN)  # as many as by the slow way
+@pytest.mark.parametrize(
+    ("lines", "why"), [(10, "another entry has the same key"), (9, r"entry 10 takes .*, and 0 of")]
+)
+def test_what_a_report_would_make_is_counted_once_when_a_file_is_read(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch, lines: int, why: str
+) -> None:
+    """40 counts of 16 conditions on 2^24 bins, in 74 KB, were read at once, and a report of them took 10 GB.
+
+    The last one has the key of the first, so that none is waved through: each of them is judged again.
+    """
+    header, *entries, last = (json.loads(line) for line in hostile.read_text().splitlines())
+    resealed(hostile, [header, *entries[:-1], entries[0] | {"seq": 10}, last])
+    monkeypatch.setattr(work, "MOST_READ_STEPS", lines * len(NAMES) * BINS * MADE)
+    monkeypatch.setattr(work, "PER_BYTE", 0)
+    with pytest.raises(tacit.ConfigError, match=why):
+        tacit.read(hostile)
 
 
 def test_the_keys_of_old_answers_are_read_without_their_questions(

@@ -407,11 +407,19 @@ PRICES = (
         "model/test_question_values.py::test_runs_may_stand_alone_where_the_condition_that_they_spell_may",
     ),
     plant(
+        "long lists of a stranger are matched as groups",
+        "a small file of a stranger takes little memory",
+        "public/quick.py",
+        "({_LISTED}))",
+        "({_STEPS.pattern}))",
+        "test_published_quick.py::test_long_lists_take_little_memory_where_they_are_not_what_they_should_be",
+    ),
+    plant(
         "a published table of fewer numbers than cells",
         "a table has a number for each of its cells",
         "public/quick.py",
-        'if begun.names and end.count(",") - 1 != begun.answers:',
-        "if False:",
+        'if (begun.names and end.count(",") - 1 != begun.answers) or ending',
+        "if ending",
         "test_published_quick.py::test_lines_are_judged_the_quick_way_only_where_the_slow_way_takes_them",
     ),
     plant(
@@ -493,10 +501,10 @@ PRICES = (
     plant(
         "a published count that announces much is made before it is counted",
         "a small file of a stranger takes little memory",
-        "public/quick.py",
-        "        self._work.take(line.seq, work)\n",
-        "",
-        "test_published_work.py::test_what_a_report_would_make_is_counted_when_a_file_is_read",
+        "public/check.py",
+        "                    if announced:\n                        self._work.take(line.seq, announced)\n",
+        "                    pass\n",
+        "test_published_work.py::test_all_entries_together_take_no_more_steps_than_a_file_may",
     ),
     plant(
         "weights that round to a constant are kept as they are",

@@ -104,14 +104,18 @@ class _Entries:
         self._shared = dict[int, tuple[int, int]]()
         self._intents, self._keyed, self._keys = dict[int, _Intended](), set[int](), set[str]()
         self._unpaid = dict[int, int]()  # what of a settled intent no outcome was charged
-        self._quick = QuickJudge(public, work)
+        self._quick = QuickJudge(public)
 
     def check(self, lines: Sequence[Sealed]) -> None:
-        right = self._quick.judged(lines)
-        for quick, run in groupby(range(len(lines)), right.__getitem__):
-            some = [lines[i] for i in run]
-            if not (quick and self._pass(some)):
-                for line in some:
+        steps = self._quick.judged(lines)
+        for quick, run in groupby(range(len(lines)), lambda place: steps[place] is not None):
+            some = [(lines[place], steps[place] or 0) for place in run]
+            if quick and self._pass([line for line, _ in some]):
+                for line, announced in some:
+                    if announced:
+                        self._work.take(line.seq, announced)
+            else:
+                for line, _ in some:
                     self._take(line, self._judge(line))
 
     def _pass(self, lines: Sequence[Sealed]) -> bool:

@@ -21,12 +21,13 @@ from tacit.model.factor import GRID, alone_in_digits, alone_in_rows, alone_in_ru
 from tacit.model.noise_law import Noise
 from tacit.model.query import MOST_READ, query_key
 from tacit.model.request import Declared
-from tacit.model.workload import MAX_ANSWERS, table_key
-from tacit.public.work import Work, of_weights
+from tacit.model.workload import table_key
+from tacit.public.work import of_weights
 from tacit.store.chain import Sealed, canonical
 
 _KEPT = 2**24  # characters of texts that are remembered: many questions share theirs
 _DIGITS = 2**12  # characters of the weights of one condition
+_MOST_CELLS = 2**12  # of a table
 _LITTLE = 2**16  # steps of work that a line may always take: a file may take so many for each 64 characters
 _MOST_LISTED = 2**16  # characters of weights as a list
 _SHORT = 100  # characters of an intent that is remembered
@@ -37,13 +38,14 @@ _LONG = 2**63  # whole numbers are of 64 bits
 # A body is what stands before its weights, the weights on each attribute, and what was released.
 _BEFORE, _BETWEEN = '"factors":[{"scope":["', '},{"scope":["'
 _AND, _SHAPE, _WEIGHTS = '","', '"],"shape":', ',"weights":'
-_RUNS = re.compile(r"\[(0|[1-9][0-9]{0,7})(,[1-9][0-9]{0,7})+\]")
+_RUNS = re.compile(r"\[(?:0|[1-9][0-9]{0,7})(?:,[1-9][0-9]{0,7})+\]")
 _STEP = "(?:0|[1-9][0-9]{0,6})"
-_STEPS = re.compile(rf"\[{_STEP}(?:,{_STEP})+\]")
+# Matching a list takes a hundred times its memory, and more where it is a group: so only short ones are matched.
+_STEPS, _LISTED = re.compile(rf"\[{_STEP}(?:,{_STEP})+\]"), r"\[[0-9,]+\]"
 _WHOLE = "(?:0|-?[1-9][0-9]{0,17})"  # below 2^63 in size
 
 
-class About(NamedTuple):
+class FactorSubject(NamedTuple):
     """What a factor is about: one attribute or two, how many values they have, and its grid."""
 
     scope: tuple[str, ...]
@@ -54,7 +56,7 @@ class About(NamedTuple):
     unit: int
 
 
-class Weighed(NamedTuple):
+class JudgedFactor(NamedTuple):
     """A factor: which values of its attributes count, wholly or in steps of `unit`."""
 
     scope: tuple[str, ...]
@@ -62,6 +64,13 @@ class Weighed(NamedTuple):
     steps: int
     unit: int
     alone: bool  # whether it may stand by itself: in its canonical orientation it may
+
+
+class JudgedQuery(NamedTuple):
+    """The grid of a query, and the steps of work that it takes to make it, unless these are few."""
+
+    unit: int
+    steps: int
 
 
 class _Form(NamedTuple):
@@ -80,12 +89,12 @@ class _Ending(NamedTuple):
     atoms: int
 
 
-class Begun(NamedTuple):
+class Beginning(NamedTuple):
     """What a body says before its weights, and what follows from that."""
 
     after: str
     complement: bool
-    endings: Mapping[int | None, _Ending]  # by the unit of the weights
+    endings: Mapping[int, _Ending]  # by the unit of the weights
     names: tuple[str, ...] = ()  # of a table
     answers: int = 1
 
@@ -110,84 +119,87 @@ _FORMS = {
 }
 _said = Decoder(SaidIntent).decode
 _encode = Encoder().encode
+_PLAIN, _STEPPED = JudgedQuery(1, 0), JudgedQuery(GRID, 0)
 Form = TypeVar("Form", bound=Struct)
 
 
 class QuickJudge:
     """Judges lines, about what was declared."""
 
-    def __init__(self, public: Declared, work: Work) -> None:
-        self._public, self._work = public, work
-        self._beginnings: dict[str, dict[str, Begun]] = {kind: {} for kind in _FORMS}
-        self._weighed = dict[str, Weighed]()
-        self._about = dict[str, About]()
+    def __init__(self, public: Declared) -> None:
+        self._public = public
+        self._beginnings: dict[str, dict[str, Beginning]] = {kind: {} for kind in _FORMS}
+        self._weighed = dict[str, JudgedFactor]()
+        self._about = dict[str, FactorSubject]()
         self._spelled = {canonical(name)[1:-1]: name for name in public.domain.sizes}
         self._intents = set[str]()
         self._narrow = _products(public.domain.sizes)
         self._room = _KEPT
 
-    def judged(self, lines: Sequence[Sealed]) -> list[bool]:
-        """For each line whether it is an answer to a query, a table or an intent, in its one spelling.
+    def judged(self, lines: Sequence[Sealed]) -> list[int | None]:
+        """For each line the steps of work that it announces; None unless it is an answer or an intent, as it must be.
 
-        Guarantee: where it is, `decode` reads its body and `encode` writes it so again. The question is about the
-            declared domain and in canonical form, the key is that of the question (not one beside it), the grid is its
-            own, there are as many numbers as it has answers, and the atoms are what the noise costs. An intent says its
-            purpose in words. Nothing is said of the intent that a line belongs to, and of the numbers.
+        What is announced is not made here, but a report reads all questions. Little work is none.
+
+        Guarantee: where it says a number, `decode` reads the body and `encode` writes it so again. The question is
+            about the declared domain and in canonical form, the key is that of the question (not one beside it), the
+            grid is its own, there are as many numbers as it has answers, and the atoms are what the noise costs. An
+            intent says its purpose in words. Nothing is said of the intent that a line belongs to, and of the numbers.
         Formula: a body is beginning, weights and end, each in its one spelling. Canonical factors about different
             attributes, in the order of these, are a canonical query.
         """
-        return [self._right(line) if line.kind in _FORMS else self._intended(line) for line in lines]
+        return [self._answered(line) if line.kind in _FORMS else self._intended(line) for line in lines]
 
-    def _intended(self, line: Sealed) -> bool:
-        """Whether this is an intent in few words. What is asked by itself has one, and most of these say the same."""
+    def _intended(self, line: Sealed) -> int | None:
+        """An intent in few words announces nothing. What is asked by itself has one, and most of these say the same."""
         if line.kind != "intent" or line.key is not None or line.intent is not None:
-            return False
+            return None
         text = line.body
         if text in self._intents:
-            return True
+            return 0
         said = _read(_said, text) if len(text) <= _SHORT else None
         if said is None or not said.purpose.isprintable():
-            return False
+            return None
         self._remember(len(text))
         self._intents.add(text)
-        return True
+        return 0
 
-    def _right(self, line: Sealed) -> bool:
+    def _answered(self, line: Sealed) -> int | None:
+        """The steps that the question of an answer takes."""
         start, _, rest = line.body.partition(_BEFORE)
         begun = self._beginnings[line.kind].get(start) or self._beginning(line.kind, start)
         if begun is None:
-            return False
+            return None
         factors, _, end = rest.rpartition(begun.after)
-        ending = begun.endings.get(self._unit(line, factors))
-        if ending is None or ending.atoms != line.atoms or ending.match(end) is None:
-            return False
-        if begun.names and end.count(",") - 1 != begun.answers:
-            return False
+        asked = self._asked(factors)
+        ending = begun.endings.get(asked.unit) if asked is not None else None
+        if asked is None or ending is None or ending.atoms != line.atoms:
+            return None
+        if (begun.names and end.count(",") - 1 != begun.answers) or ending.match(end) is None:
+            return None
         key = query_key(f'{{"scope":["{factors}}}'.encode(), complement=begun.complement)
-        return line.key == (table_key(begun.names, key) if begun.names else key)
+        right = line.key == (table_key(begun.names, key) if begun.names else key)
+        return asked.steps if right else None
 
-    def _unit(self, line: Sealed, factors: str) -> int | None:
-        """The grid of a query by its weights; None unless they are its canonical form, and can be read again."""
+    def _asked(self, factors: str) -> JudgedQuery | None:
+        """What the factors of a query come to; None unless they are its canonical form, and can be read again."""
         found = self._narrow.match(factors)
         if found is None:
-            unit = self._product(line, factors)
+            asked = self._product(factors)
         elif found.lastindex is None:
-            unit = 1
+            asked = _PLAIN
         else:
-            steps = zip(self._narrow.before_steps, found.groups(), strict=True)
-            known = [self._known(before + written) for before, written in steps if written is not None]
-            unit = GRID if all(known) else None
-        if unit is None or _BETWEEN in factors:
-            return unit
+            listed = zip(self._narrow.before_steps, found.groups(), strict=True)
+            known = [self._known(before + written) for before, written in listed if written is not None]
+            asked = _STEPPED if all(known) else None
+        if asked is None or _BETWEEN in factors:
+            return asked
         only = self._weighed.get(factors) or self._factor(factors)
-        return unit if only is not None and only.alone else None
+        return asked if only is not None and only.alone else None
 
-    def _product(self, line: Sealed, factors: str) -> int | None:
-        """The grid of factors about different attributes, in the order of these, that can be read again.
-
-        What it takes to make them is counted, as few characters may announce much: a report reads all questions.
-        """
-        before, names, tied, weights, work, whole = tuple[str, ...](), tuple[str, ...](), False, 0, 0, 1
+    def _product(self, factors: str) -> JudgedQuery | None:
+        """What factors about different attributes come to, in the order of these."""
+        before, names, tied, weights, work, whole = tuple[str, ...](), list[str](), False, 0, 0, 1
         for text in factors.split(_BETWEEN):
             one = self._weighed.get(text) or self._known(text)
             if one is None or one.scope <= before:
@@ -201,11 +213,9 @@ class QuickJudge:
             tied = tied or len(before) > 1
         if weights > MOST_READ or (tied and len(set(names)) < len(names)):
             return None
-        if work > _LITTLE:
-            self._work.take(line.seq, work)
-        return whole
+        return JudgedQuery(whole, work if work > _LITTLE else 0)
 
-    def _beginning(self, kind: str, start: str) -> Begun | None:
+    def _beginning(self, kind: str, start: str) -> Beginning | None:
         """What stands before the weights of a body, if it is what this kind begins with, in its one spelling."""
         for form in _FORMS[kind]:
             text = f'{start}"factors":[{form.after[1:]}{form.end}'  # a body without weights
@@ -215,24 +225,25 @@ class QuickJudge:
                 return found
         return None
 
-    def _begun(self, form: _Form, text: str) -> Begun | None:
+    def _begun(self, form: _Form, text: str) -> Beginning | None:
         read = _read(form.read, text)
         if read is None:
             return None
         if isinstance(read, ToldQuery):
-            return Begun(form.after, read.question.complement, _at({1: 0, GRID: 0}, form)) if _sayable(read) else None
+            free = _at({1: 0, GRID: 0}, form)
+            return Beginning(form.after, read.question.complement, free) if _sayable(read) else None
         if isinstance(read, MeasuredQuery):
-            return Begun(form.after, read.question.complement, self._priced(form, read.noise, moves=1))
+            return Beginning(form.after, read.question.complement, self._priced(form, read.noise, moves=1))
         names, sizes = tuple(read.question.names), self._public.domain.sizes
         if list(names) != sorted(set(names)) or not all(name in sizes for name in names):
             return None
         answers = math.prod(sizes[name] for name in names)
-        if not 1 < answers <= MAX_ANSWERS:  # a table of one cell moves less than others
+        if not 1 < answers <= _MOST_CELLS:  # a table of one cell moves less than others
             return None
         endings = self._priced(form, read.noise, moves=2)
-        return Begun(form.after, read.question.where.complement, endings, names, answers)
+        return Beginning(form.after, read.question.where.complement, endings, names, answers)
 
-    def _priced(self, form: _Form, noise: WrittenNoise, *, moves: int) -> dict[int | None, _Ending]:
+    def _priced(self, form: _Form, noise: WrittenNoise, *, moves: int) -> dict[int, _Ending]:
         """The ends of answers that move so far, in L1 and in squared L2, and what they cost with this noise."""
         if not _LEAST < noise.scale < _MOST:
             return {}
@@ -243,7 +254,7 @@ class QuickJudge:
         except (ValueError, TacitError):
             return {}
 
-    def _known(self, text: str) -> Weighed | None:
+    def _known(self, text: str) -> JudgedFactor | None:
         """A factor, which is remembered: many questions have the same."""
         found = self._weighed.get(text)
         if found is None and (found := self._factor(text)) is not None:
@@ -251,27 +262,29 @@ class QuickJudge:
             self._weighed[text] = found
         return found
 
-    def _factor(self, text: str) -> Weighed | None:
+    def _factor(self, text: str) -> JudgedFactor | None:
         """A factor, if it is about attributes of the domain, in its one spelling and in few characters."""
         said, _, weights = text.rpartition(_WEIGHTS)
         about = self._about.get(said) or self._attributes(said)
         alone = None if about is None or not weights else _alone(about, weights)
         if about is None or alone is None:
             return None
-        return Weighed(about.scope, about.cells, about.steps, about.unit, alone)
+        return JudgedFactor(about.scope, about.cells, about.steps, about.unit, alone)
 
-    def _attributes(self, text: str) -> About | None:
+    def _attributes(self, text: str) -> FactorSubject | None:
         """What a factor is about, by what is written before its weights."""
         named, _, rest = text.partition(_SHAPE)
         scope = tuple(self._spelled[name] for name in named.split(_AND) if name in self._spelled)
         shape = tuple(self._public.domain.sizes[name] for name in scope)
         written = {f"[{','.join(map(str, shape))}]" + f',"unit":{unit}': unit for unit in (1, GRID)}
         whole = _AND.join(canonical(name)[1:-1] for name in scope) == named
-        if not whole or rest not in written or len(scope) > 2 or list(scope) != sorted(set(scope)):
+        if not whole or rest not in written or len(scope) not in (1, 2) or list(scope) != sorted(set(scope)):
             return None
         self._remember(len(text))
         rows = shape[0] if len(shape) > 1 else 0
-        self._about[text] = about = About(scope, rows, shape[-1], math.prod(shape), of_weights(shape), written[rest])
+        self._about[text] = about = FactorSubject(
+            scope, rows, shape[-1], math.prod(shape), of_weights(shape), written[rest]
+        )
         return about
 
     def _remember(self, size: int) -> None:
@@ -301,8 +314,7 @@ def _products(sizes: Mapping[str, int]) -> _Narrow:
     some = {name: digits for name in sorted(sizes) if (digits := conditions_in_digits(sizes[name])) is not None}
     named = {name: f'{canonical(name)[1:-1]}{_SHAPE}[{sizes[name]}],"unit":' for name in some}
     each = [
-        f"{re.escape(before)}(?:1{_WEIGHTS}{some[name]}|{GRID}{_WEIGHTS}({_STEPS.pattern}))"
-        for name, before in named.items()
+        f"{re.escape(before)}(?:1{_WEIGHTS}{some[name]}|{GRID}{_WEIGHTS}({_LISTED}))" for name, before in named.items()
     ]
     between = re.escape(_BETWEEN)
     # Each may be left out, and none stands first behind what stands between two.
@@ -310,11 +322,11 @@ def _products(sizes: Mapping[str, int]) -> _Narrow:
     return _Narrow(match, tuple(f"{before}{GRID}{_WEIGHTS}" for before in named.values()))
 
 
-def _at(prices: Mapping[int, int], form: _Form) -> dict[int | None, _Ending]:
+def _at(prices: Mapping[int, int], form: _Form) -> dict[int, _Ending]:
     return {unit: _Ending(ends.fullmatch, prices[unit]) for unit, ends in form.ends.items()}
 
 
-def _alone(about: About, weights: str) -> bool | None:
+def _alone(about: FactorSubject, weights: str) -> bool | None:
     """Whether these weights may stand by themselves. None of what are none."""
     _, rows, size, _, _, unit = about
     if unit == 1 and weights[0] == '"':
@@ -326,7 +338,8 @@ def _alone(about: About, weights: str) -> bool | None:
         return None
     if unit == 1:
         return alone_in_runs(size, decode(weights)) if _RUNS.fullmatch(weights) else None
-    return alone_in_steps(size, decode(weights)) if _STEPS.fullmatch(weights) else None
+    whole = weights.count(",") == size - 1 and _STEPS.fullmatch(weights)
+    return alone_in_steps(size, decode(weights)) if whole else None
 
 
 def _sayable(told: ToldQuery) -> bool:
