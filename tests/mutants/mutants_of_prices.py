@@ -502,8 +502,8 @@ PRICES = (
         "a published count that announces much is made before it is counted",
         "a small file of a stranger takes little memory",
         "public/check.py",
-        "                    if announced:\n                        self._work.take(line.seq, announced)\n",
-        "                    pass\n",
+        "                        self._work.take(lines[place].seq, announced)\n",
+        "                        pass\n",
         "test_published_work.py::test_all_entries_together_take_no_more_steps_than_a_file_may",
     ),
     plant(

@@ -108,14 +108,16 @@ class _Entries:
 
     def check(self, lines: Sequence[Sealed]) -> None:
         steps = self._quick.judged(lines)
-        for quick, run in groupby(range(len(lines)), lambda place: steps[place] is not None):
-            some = [(lines[place], steps[place] or 0) for place in run]
-            if quick and self._pass([line for line, _ in some]):
-                for line, announced in some:
-                    if announced:
-                        self._work.take(line.seq, announced)
+        right = [one is not None for one in steps]
+        for quick, run in groupby(range(len(lines)), right.__getitem__):
+            places = list(run)
+            some = [lines[place] for place in places]
+            if quick and self._pass(some):
+                for place in places:
+                    if announced := steps[place]:
+                        self._work.take(lines[place].seq, announced)
             else:
-                for line, _ in some:
+                for line in some:
                     self._take(line, self._judge(line))
 
     def _pass(self, lines: Sequence[Sealed]) -> bool:

@@ -66,13 +66,6 @@ class JudgedFactor(NamedTuple):
     alone: bool  # whether it may stand by itself: in its canonical orientation it may
 
 
-class JudgedQuery(NamedTuple):
-    """The grid of a query, and the steps of work that it takes to make it, unless these are few."""
-
-    unit: int
-    steps: int
-
-
 class _Form(NamedTuple):
     """How bodies of one form are read, what ends their weights, the end of one of them, and all their ends by grid."""
 
@@ -119,7 +112,6 @@ _FORMS = {
 }
 _said = Decoder(SaidIntent).decode
 _encode = Encoder().encode
-_PLAIN, _STEPPED = JudgedQuery(1, 0), JudgedQuery(GRID, 0)
 Form = TypeVar("Form", bound=Struct)
 
 
@@ -172,34 +164,39 @@ class QuickJudge:
             return None
         factors, _, end = rest.rpartition(begun.after)
         asked = self._asked(factors)
-        ending = begun.endings.get(asked.unit) if asked is not None else None
-        if asked is None or ending is None or ending.atoms != line.atoms:
+        if asked is None:
+            return None
+        unit, steps = asked
+        ending = begun.endings.get(unit)
+        if ending is None or ending.atoms != line.atoms:
             return None
         if (begun.names and end.count(",") - 1 != begun.answers) or ending.match(end) is None:
             return None
         key = query_key(f'{{"scope":["{factors}}}'.encode(), complement=begun.complement)
         right = line.key == (table_key(begun.names, key) if begun.names else key)
-        return asked.steps if right else None
+        return steps if right else None
 
-    def _asked(self, factors: str) -> JudgedQuery | None:
-        """What the factors of a query come to; None unless they are its canonical form, and can be read again."""
+    def _asked(self, factors: str) -> tuple[int, int] | None:
+        """The grid of a query and the steps that it takes; None unless its factors are its canonical form."""
         found = self._narrow.match(factors)
         if found is None:
             asked = self._product(factors)
         elif found.lastindex is None:
-            asked = _PLAIN
+            asked = 1, 0
         else:
             listed = zip(self._narrow.before_steps, found.groups(), strict=True)
             known = [self._known(before + written) for before, written in listed if written is not None]
-            asked = _STEPPED if all(known) else None
+            asked = (GRID, 0) if all(known) else None
         if asked is None or _BETWEEN in factors:
             return asked
         only = self._weighed.get(factors) or self._factor(factors)
         return asked if only is not None and only.alone else None
 
-    def _product(self, factors: str) -> JudgedQuery | None:
-        """What factors about different attributes come to, in the order of these."""
-        before, names, tied, weights, work, whole = tuple[str, ...](), list[str](), False, 0, 0, 1
+    def _product(self, factors: str) -> tuple[int, int] | None:
+        """The same of factors about different attributes, in the order of these, that can be read again."""
+        before: tuple[str, ...] = ()
+        names: list[str] = []
+        tied, weights, work, whole = False, 0, 0, 1
         for text in factors.split(_BETWEEN):
             one = self._weighed.get(text) or self._known(text)
             if one is None or one.scope <= before:
@@ -210,10 +207,11 @@ class QuickJudge:
             if unit > whole:
                 whole = unit
             names += before
-            tied = tied or len(before) > 1
+            if len(before) > 1:
+                tied = True
         if weights > MOST_READ or (tied and len(set(names)) < len(names)):
             return None
-        return JudgedQuery(whole, work if work > _LITTLE else 0)
+        return whole, work if work > _LITTLE else 0
 
     def _beginning(self, kind: str, start: str) -> Beginning | None:
         """What stands before the weights of a body, if it is what this kind begins with, in its one spelling."""
