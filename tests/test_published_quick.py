@@ -155,6 +155,18 @@ def form_of(line: Line) -> str:
     return "sum" if f'"unit":{GRID}' in line.body else "count"
 
 
+@pytest.mark.parametrize("conditions", [15, 16, 17, 60])
+def test_conjunctions_of_many_conditions_are_judged_beside_a_wide_one(conditions: int) -> None:
+    sizes = {f"a{i:02}": 2 for i in range(conditions)} | {"w": 300}
+    domain = tacit.Domain({name: tacit.integer(0, size - 1) for name, size in sizes.items()})
+    judge = QuickJudge(Declared(domain, N, 1, Loss("gdp", 10**12)))
+    query = Query.all(Query.among(domain, name, [0]) for name in sizes)
+    body = canonical({"bars": [], "note": "", "question": {**query.to_dict(), "kind": "query"}, "told": 0})
+    assert judge.judged([Line(1, "told", query.key, None, 0, 0, body, "", "")]) == [0]
+    body = body.replace('"weights":"80"', '"weights":"c0"', 1)  # which all values meet
+    assert judge.judged([Line(1, "told", key_as_written(body), None, 0, 0, body, "", "")]) == [None]
+
+
 def test_a_short_count_that_announces_much_is_judged_without_making_it() -> None:
     narrow, wide = 2**16, 2**22
     bins = {f"a{i:02}": wide if i else narrow for i in range(20)}

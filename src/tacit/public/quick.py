@@ -28,6 +28,9 @@ from tacit.store.chain import Sealed, canonical
 _KEPT = 2**24  # characters of texts that are remembered: many questions share theirs
 _DIGITS = 2**12  # characters of the weights of one condition
 _MOST_CELLS = 2**12  # of a table
+_MOST_BEFORE = 2**20  # characters before the weights
+_MOST_NAMED = 2**12  # characters of the names of two attributes
+_FEW = 16  # conditions that are matched together: what is no match is tried once for each of them
 _LITTLE = 2**16  # steps of work that a line may always take: a file may take so many for each 64 characters
 _MOST_LISTED = 2**16  # characters of weights as a list
 _SHORT = 100  # characters of an intent that is remembered
@@ -178,7 +181,7 @@ class QuickJudge:
 
     def _asked(self, factors: str) -> tuple[int, int] | None:
         """The grid of a query and the steps that it takes; None unless its factors are its canonical form."""
-        found = self._narrow.match(factors)
+        found = self._narrow.match(factors) if factors.count(_BETWEEN) < _FEW else None
         if found is None:
             asked = self._product(factors)
         elif found.lastindex is None:
@@ -215,6 +218,8 @@ class QuickJudge:
 
     def _beginning(self, kind: str, start: str) -> Beginning | None:
         """What stands before the weights of a body, if it is what this kind begins with, in its one spelling."""
+        if len(start) > _MOST_BEFORE:
+            return None
         for form in _FORMS[kind]:
             text = f'{start}"factors":[{form.after[1:]}{form.end}'  # a body without weights
             if (found := self._begun(form, text)) is not None:
@@ -272,6 +277,8 @@ class QuickJudge:
     def _attributes(self, text: str) -> FactorSubject | None:
         """What a factor is about, by what is written before its weights."""
         named, _, rest = text.partition(_SHAPE)
+        if len(named) > _MOST_NAMED:
+            return None
         scope = tuple(self._spelled[name] for name in named.split(_AND) if name in self._spelled)
         shape = tuple(self._public.domain.sizes[name] for name in scope)
         written = {f"[{','.join(map(str, shape))}]" + f',"unit":{unit}': unit for unit in (1, GRID)}
