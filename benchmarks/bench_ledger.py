@@ -10,7 +10,7 @@ Below that is a line for each form of a published file of as many entries: readi
 json takes for its lines. *ranges* is of that session; many of its counts share a condition. *sets* has counts of random
 sets of values of three attributes, hardly two of which are alike. *told* has the counts of tables that a session which
 learns has told, a line for each. The others are asked one by one, so that every other line or so is an intent: *counts*
-and *means* under two conditions, *tables* of 20 groups under two, and *ties*, counts of (A and B) or (C and D).
+under three conditions, *means* and *tables* of 20 groups under two, and *ties*, counts of (A and B) or (C and D).
 
 Times are of the processor, the best of three; *clock* is the first reading of such a file by the clock, in a new
 process, with all that it has still to import.
